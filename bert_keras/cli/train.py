@@ -38,6 +38,7 @@ from bert_keras.engine.atomic_files import write_json, writing
 from bert_keras.engine.keras_internals import schedule_of
 from bert_keras.engine.malloc import keep_freed_memory
 from bert_keras.engine.train_step import inner_optimizer
+from bert_keras.models.backbone import Backbone
 from bert_keras.presets.assign import NewHead
 from bert_keras.presets.model_card import write_card
 from bert_keras.training.callbacks import BestOnMetric
@@ -75,10 +76,11 @@ TRAINING = (
     Option("bucket_window", int, None, BUCKET_WINDOW, 1),
     Option("devices", int, None, devices.ABOUT, 1),
 )
+LENGTH = "Longest sequence in tokens; by default no more than the checkpoint has positions."
 DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 MODEL = (
     Option("preset", str, "minilm_l6_en_uncased", "Registered name, folder or hf:// address."),
-    Option("max_length", int, 128, "Longest sequence in tokens.", 3),
+    Option("max_length", int, 128, LENGTH, 3),
     Option("dtype", DTYPES, "float32", "The mixed dtypes are for GPUs and CPUs that support them."),
 )
 OUTPUT = (
@@ -152,6 +154,12 @@ def train(kind, flags):
     names = splits.settings.get("label_names")
     labels = f"; labels: {names}" if names else ""
     print(f"{len(splits.train)} examples to train on, {len(splits.dev)} to measure on{labels}.")
+    if flags.max_length and not flags["max_length"].present:
+        backbone = Backbone.from_preset(flags.preset, load_weights=False)
+        positions = backbone.max_sequence_length or flags.max_length
+        if positions < flags.max_length:
+            flags.max_length = positions
+            print(f"--max_length is {positions}: {flags.preset} has no more positions.")
     settings = {key: flags[key].value for key in flags if key not in NOT_SETTINGS}
     settings |= {
         "task": kind.name,

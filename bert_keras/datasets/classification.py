@@ -189,7 +189,8 @@ def read_texts(
     wrong = wrong_rows or ("cut" if problem_type == "regression" else "refuse")
     header = not all(map(is_number, [*texts, *labels]))
     layout = {"encoding": encoding, "header": header, "wrong": wrong}
-    records = read_records(path, separator, quoting, texts, **layout)
+    needed = texts if may_lack_labels else columns
+    records = read_records(path, separator, quoting, needed, **layout)
     if has_names(path) and "answer" not in [*texts, *labels]:
         records = without_rejected(path, records)
     first = check_not_empty(next(records, ()), f"{path} must have rows after its header")

@@ -64,9 +64,8 @@ def read_labels(
     if len(columns) > 1:
         names = tuple(names or titles)
         rows = zip(places, *columns, strict=True)
-        rows = [
-            [None if is_missing(x) else _bit(_label_text(x, at)) for x in row] for at, *row in rows
-        ]
+        rows = [[None if is_missing(x) else _label_text(x, at) for x in row] for at, *row in rows]
+        rows = [[{"true": "1", "false": "0"}.get(x, x) for x in row] for row in rows]
         no_bits = [any(x in (None, "-1") or means_missing(x) for x in row) for row in rows]
         values = [None if out else row for row, out in zip(rows, no_bits, strict=True)]
         rule = "in columns of labels, each field must be 0 or 1"
@@ -171,15 +170,17 @@ def _names_in_list(name):
     return [*map(str, _names_in(name, None))] if is_list else []
 
 
-def _label_text(value, place):
-    """Returns a label as text without blanks around it. 1.0 becomes "1", and `True` "true"."""
-    text = str(value).lower() if isinstance(value, bool) else as_text(value, place)
-    text = text.strip()
+def _label_text(value, place, names=()):
+    """Returns a label as text without blanks around it, in the form that the names have.
+
+    1.0 becomes "1". `True` in JSON, and True and TRUE in a table, become "true".
+    """
+    text = (str(value) if isinstance(value, bool) else as_text(value, place)).strip()
+    if text in names:
+        return text
+    if text.casefold() in ("true", "false"):
+        return text.casefold()
     return re.sub(r"^(-?\d+)\.0+$", r"\1", text) if text.endswith("0") else text
-
-
-def _bit(name):
-    return {"true": "1", "false": "0"}.get(name.casefold(), name)
 
 
 def _label_of_cell(value, place, problem_type, separator, names):
@@ -190,16 +191,18 @@ def _label_of_cell(value, place, problem_type, separator, names):
     if problem_type != "multi_label":
         advice = "For several labels choose the problem type multi_label."
         check_at(place, not is_list or len(value) < 2, "a row must have one label", value, advice)
-        name = _label_text("".join(map(str, value)) if is_list else value, place)
+        name = _label_text("".join(map(str, value)) if is_list else value, place, names)
         return None if name not in names and means_missing(name) else name
     if is_list:
-        return [_label_text(int(each) if isinstance(each, bool) else each, place) for each in value]
-    text = _label_text(value, place)
+        bits = [int(each) if isinstance(each, bool) else each for each in value]
+        return [_label_text(each, place, names) for each in bits]
+    text = _label_text(value, place, names)
     if text in names:
         return [text]
     if text and means_missing(text):
         return None
-    return [name for each in _names_in(text, separator) if (name := _label_text(each, place))]
+    found = [_label_text(each, place, names) for each in _names_in(text, separator)]
+    return [*filter(None, found)]
 
 
 def _names_in(text, separator):

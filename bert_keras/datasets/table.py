@@ -120,7 +120,8 @@ def read_records(
 
     Yields:
         Pairs of a str, where the row begins, such as `"line 3"`, and a dict: of str in text, of
-        values elsewhere. JSON objects may have different keys.
+        values elsewhere. JSON objects may have different keys. Further columns of the same name
+        are called `name.1`, `name.2` and so on, as in pandas.
 
     Raises:
         ValueError: the file is empty, of another format or encoding, has a quotation mark that is
@@ -151,8 +152,12 @@ def read_records(
     known = [*map(str, first[1] if header else range(len(first[1])))]
     for name in names or filter(None, known):
         find_column(path, known, name)
+    keys = []
+    for name in known:
+        forms = itertools.chain([name], (f"{name}.{number}" for number in itertools.count(1)))
+        keys.append(next(x for x in forms if x not in keys and (x == name or x not in known)))
     for place, fields in rows if header else itertools.chain([first], rows):
-        yield place, dict(zip(known, fields, strict=True))
+        yield place, dict(zip(keys, fields, strict=True))
 
 
 def find_column(path: Path, header: Sequence[str], column: str | int) -> int:

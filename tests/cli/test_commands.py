@@ -103,11 +103,13 @@ def test_texts_come_from_arguments_files_and_standard_input(
 
 
 def test_answers_stand_beside_columns_of_their_name(command, preset, write, tmp_path):
-    path, output = write("x.csv", "text;label\ngood;yes\nbad;\n"), tmp_path / "answers.csv"
+    table = "text;label;note;note\ngood;yes;a;b\nbad;;c;d\n"
+    path, output = write("x.csv", table), tmp_path / "answers.csv"
     command("classify", preset, "--input", path, "--output", output)
     with output.open() as file:
         rows = list(csv.DictReader(file, delimiter=";"))
     assert [row["label"] for row in rows] == ["yes", ""]
+    assert [(row["note"], row["note.1"]) for row in rows] == [("a", "b"), ("c", "d")]
     assert all(row["answer_label"] in ("no", "yes") and row["probabilities"] for row in rows)
 
 

@@ -50,11 +50,10 @@ def in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def write_preset(folder, family, tokenizer):
+def write_preset(folder, family, tokenizer, **sizes):
     """Writes a random checkpoint; returns its folder."""
-    backbone = getattr(bert_keras, f"{family}Backbone")(
-        tokenizer.vocabulary_size, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=16
-    )
+    sizes = {"num_layers": 1, "num_heads": 2, "hidden_dim": 8, "intermediate_dim": 16, **sizes}
+    backbone = getattr(bert_keras, f"{family}Backbone")(tokenizer.vocabulary_size, **sizes)
     backbone.save_to_preset(folder)
     tokenizer.save(folder)
     return folder
@@ -288,6 +287,18 @@ def test_a_short_run_says_how_it_trains_and_how_good_it_is(
     assert printed.count("3/3 - ") == 4 and "\r" not in printed and "\x08" not in printed
     assert "12 texts, 95 % confidence" in printed and "for every text gets 0.500" in printed
     assert not [warning for warning in recwarn if issubclass(warning.category, NewHead)]
+
+
+def test_the_default_length_is_at_most_the_positions_of_the_checkpoint(
+    run, tokenizer, yes_and_no, tmp_path
+):
+    short = write_preset(tmp_path / "short", "Bert", tokenizer, max_sequence_length=24)
+    files = {**yes_and_no, "preset": short, "epochs": 0}
+    _, printed, output = run(TEXTS, **files)
+    assert f"--max_length is 24: {short} has no more positions." in printed
+    assert read_json(output / "results.json")["settings"]["max_length"] == 24
+    with pytest.raises(ValueError, match=r"`max_length` must be an int from 1 to 24"):
+        run(TEXTS, **files, max_length=128)
 
 
 def test_unequal_classes_are_named_weighted_and_stopped_early(run, measure):

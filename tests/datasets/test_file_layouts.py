@@ -102,6 +102,10 @@ LAYOUTS = [
     case("blanks around names", "a.csv", "text,label\na, yes\nb,no \nc,yes\n", "abc", [1, 0, 1]),
     case("1 and 1.0", "a.csv", "text,label\na,1\nb,0.0\nc,1.0\n", "abc", [1, 0, 1], "0 1"),
     case("bools", "a.jsonl", [{"text": x, "label": x == "a"} for x in "ab"], names="false true"),
+    case("bools in tables", "a.csv", "text,label\na,True\nb,FALSE\nc,true\n", "abc", [1, 0, 1],
+         "false true"),
+    case("bools as names have them", "a.csv", "text,label\na,True\nb,False\n",
+         names="False True", label_names=("False", "True")),
     case("empty cells", "a.csv", "text,label\na,yes\nx,\n,no\nb,no\n"),
     case("NaN and null", "a.jsonl", [{"text": x, "label": y} for x, y in (
         ("a", "yes"), ("x", float("nan")), ("x", None), (None, "yes"), ("b", "no"))]),
@@ -227,6 +231,7 @@ def scores(highest=9.0):
         ("a.csv", "text,label\n ,yes\n,no\n", {}, "a.csv must have rows with a text"),
         ("a.csv", WESTERN, {"encoding": "cp0"}, "a name that Python knows.*'cp0'"),
         ("a.csv", WESTERN, {"encoding": "gbk"}, "line 2, byte 14: 0xe9 is not GBK"),
+        ("a.csv", "text,label,label\na,x,y\n", {}, "more than one column 'label'"),
         ("a.csv", 'text,label\n"a,yes\n', {}, "line 2: .*never closed, or .*quoting=False"),
         ("a.csv", 'text,label\n"say \\"hi\\"",yes\n', {}, "line 2: .*is not CSV"),
         ("a.csv", 'text, label\n"b", yes\n"a", "b, c"\n', {}, "line 3: .* not 3"),

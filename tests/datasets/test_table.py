@@ -42,6 +42,13 @@ def test_a_table_is_read_by_columns(write, name, content, arguments, expected):
     assert read_columns(write(name, content), **arguments) == expected
 
 
+def test_columns_of_one_name_are_numbered_as_in_pandas(write):
+    path = write("t.csv", "text,a,a,a.1,a\nx,1,2,3,4\n")
+    [(_, record)] = read_records(path, names=["text"])
+    assert record == {"text": "x", "a": "1", "a.2": "2", "a.1": "3", "a.3": "4"}
+    assert {*record} == {*pytest.importorskip("pandas").read_csv(path)}
+
+
 def test_csv_equals_what_the_csv_module_wrote(tmp_path):
     rows = [["a", "b"], ['"', ","], ["\n", ""], ["x" * 300_000, "\u2028 \x85"], [" ", "''"]]
     with open(tmp_path / "t.csv", "w", newline="", encoding="utf-8") as stream:
