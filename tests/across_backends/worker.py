@@ -3,10 +3,10 @@
 It reads jobs from standard input, a JSON list a line. Each runs in a fork of this process, which
 has imported all modules and computed nothing. It prints each job's exit code.
 
-["save", FOLDER]               saves every case, those of TRAINED in the middle of a `fit` that
-                               continues, and the answers at that moment and at the end
-["load", FOLDER, CASES, ...]   loads the cases (all, own or nine) of each FOLDER, answers, trains
-                               to the end, answers again; writes FOLDER/<backend>.npz
+["save", FOLDER]        saves each case that a backend loads, those of TRAINED in the middle of a
+                        `fit` that continues, and the answers at that moment and at the end
+["load", FOLDER, ...]   loads cases of each FOLDER, which is named after the backend that saved it,
+                        answers, trains to the end, answers again; writes FOLDER/<backend>.npz
 """
 
 import functools
@@ -123,7 +123,8 @@ OWN = ("schedule", "dropout", "float16", "roberta_adapters_by_lamb")
 TRACED = ("schedule", "dropout")
 # Cases of the families, trained on sentences.
 FAMILIES = tuple(name for name in TRAINED if name not in OWN[:3])
-# Cases that are loaded in all nine directions: the optimizer keeps more than weights and moments.
+# Cases that each backend loads from each other one: the optimizer keeps more than weights and
+# moments.
 NINE = ("schedule", "roberta_adapters_by_lamb", "distilbert_frozen_and_averages")
 
 
@@ -188,6 +189,21 @@ OTHERS = {
     "span_boundary": (making("SpanBoundary"), predicting(["a [MASK] [MASK] b"] * 3)),
     "pretraining": (making("Pretraining"), predicting(PAIRS)),
 }
+CASES = (*TRAINED, *OTHERS)
+BACKENDS = ("tensorflow", "jax", "torch")
+
+
+def is_loaded(name, saver, loader):
+    """Whether a backend loads a case that itself or another backend has saved.
+
+    One backend after the other saves a case, which both others load. With ALL_PAIRS=1 everything
+    is loaded in all nine directions.
+    """
+    if "ALL_PAIRS" in os.environ:
+        return True
+    if saver == loader:
+        return name in OWN
+    return name in NINE or saver == BACKENDS[CASES.index(name) % 3]
 
 
 class InTheMiddle(keras.callbacks.Callback):
@@ -236,8 +252,10 @@ def opened(name, open, is_own=True):
 
 
 def save(folder):
-    found = {}
-    for name in (*TRAINED, *OTHERS):
+    found, saver = {}, keras.backend.backend()
+    for name in CASES:
+        if not any(is_loaded(name, saver, loader) for loader in BACKENDS):
+            continue
         keras.utils.set_random_seed(7)
         path = os.path.join(folder, f"{name}.keras")
         make = TRAINED[name] if name in TRAINED else OTHERS[name][0]
@@ -250,21 +268,19 @@ def save(folder):
     np.savez(os.path.join(folder, "answers.npz"), **found)
 
 
-def load(*folders_and_cases):
-    for folder, cases in zip(folders_and_cases[::2], folders_and_cases[1::2], strict=True):
-        found = load_cases(folder, cases)
-        np.savez(os.path.join(folder, f"{keras.backend.backend()}.npz"), **found)
-
-
-def load_cases(folder, cases):
-    found, is_own = {}, os.path.basename(folder) == keras.backend.backend()
-    for name in {"all": (*TRAINED, *OTHERS), "own": OWN, "nine": NINE}[cases]:
-        path = os.path.join(folder, f"{name}.keras")
-        task = opened(name, lambda path=path: keras.models.load_model(path), is_own)
-        found[name] = answers(name, task)
-        if name in TRAINED:
-            train(name, task, found, first=SAVED_AFTER)
-    return found
+def load(*folders):
+    loader = keras.backend.backend()
+    for folder in folders:
+        found, saver = {}, os.path.basename(folder)
+        for name in CASES:
+            if is_loaded(name, saver, loader):
+                path = os.path.join(folder, f"{name}.keras")
+                load_model = functools.partial(keras.models.load_model, path)
+                task = opened(name, load_model, is_own=saver == loader)
+                found[name] = answers(name, task)
+                if name in TRAINED:
+                    train(name, task, found, first=SAVED_AFTER)
+        np.savez(os.path.join(folder, f"{loader}.npz"), **found)
 
 
 def run(job, *arguments):
