@@ -156,6 +156,17 @@ def test_keras_has_no_public_names_for_what_we_read():
 
 
 @pytest.mark.each_backend
+def test_keras_looks_under_another_name_for_what_no_layer_saves(monkeypatch):
+    from keras.src.saving.saving_lib import get_attr_skipset
+
+    remembered = get_attr_skipset("Layer")
+    assert remembered is keras_internals.scopes.saving_attr_skiplist_Layer
+    monkeypatch.delattr(keras_internals.scopes, "saving_attr_skiplist_Layer")
+    first, second = get_attr_skipset("Layer"), get_attr_skipset("Layer")
+    assert first is not second and remembered == first == second
+
+
+@pytest.mark.each_backend
 def test_keras_computes_with_variables_that_were_replaced():
     dense = keras.layers.Dense(1)
     model = small_model(dense)
