@@ -164,7 +164,12 @@ def main(arguments):
 def plan_phases(flags):
     """Returns the phases, one for each folder, which divide the steps by `--shares`."""
     folders, heldout = flags.data_dir, flags.heldout_dir
-    shares = phase_shares(flags)
+    shares = flags.shares or ([0.9, 0.1] if len(folders) == 2 else [1.0])
+    if len(shares) != len(folders) or abs(sum(shares) - 1) > 1e-6:
+        raise ValueError(
+            f"--shares must be {len(folders)} numbers from 0 with the sum 1, one for each folder "
+            f"of --data_dir. Received: {flags.shares}."
+        )
     if len(heldout) not in (0, 1, len(folders)):
         raise ValueError(
             "--heldout_dir takes one folder, or one for each phase. Received: "
@@ -184,18 +189,6 @@ def plan_phases(flags):
         Phase(folder, heldout[i], batch_sizes[i], borders[i], borders[i + 1])
         for i, folder in enumerate(folders)
     ]
-
-
-def phase_shares(flags):
-    """Returns `--shares` as floats, or their default."""
-    num_phases = len(flags.data_dir)
-    shares = flags.shares or ([0.9, 0.1] if num_phases == 2 else [1.0])
-    if len(shares) != num_phases or abs(sum(shares) - 1) > 1e-6:
-        raise ValueError(
-            f"--shares must be {num_phases} numbers from 0 with the sum 1, one for each folder of "
-            f"--data_dir. Received: {flags.shares}."
-        )
-    return shares
 
 
 def choose_objective(flags, phases):
@@ -235,33 +228,28 @@ def all_folders(phases):
 
 
 def check_data(flags, phases, model):
-    """Refuses data of any phase that cannot be read, or was not made for the model."""
-    for phase in phases:
-        check_fits(model, make_batches(flags, phase.data, phase.batch_size, model))
-        if phase.heldout:
-            options = {"shuffle": False}
-            check_fits(
-                model, make_batches(flags, phase.heldout, phase.batch_size, model, **options)
+    """Refuses data that cannot be read, of another tokenizer, or with rows that are too long."""
+    wanted = splitting(model.preprocessor.tokenizer)
+    positions = model.backbone.max_sequence_length
+    folders = [(phase, folder) for phase in phases for folder in (phase.data, phase.heldout)]
+    for phase, folder in folders:
+        if folder is None:
+            continue
+        shuffle = folder == phase.data
+        batches = make_batches(flags, folder, phase.batch_size, model, shuffle=shuffle)
+        actual, length = splitting(batches.tokenizer), batches.sequence_length
+        differences = [name for name, value in wanted.items() if actual[name] != value]
+        if differences:
+            raise ValueError(
+                f"All data must be made with the model's tokenizer. Received: {folder}, made with "
+                f"another {' and '.join(differences)}. Make the data with the model's: "
+                "bert-keras pretraining-data --vocabulary."
             )
-
-
-def check_fits(model, batches):
-    """Refuses data made with another tokenizer than the model's, or with rows too long for it."""
-    folder, length = batches.folder, batches.sequence_length
-    tokenizer, positions = model.preprocessor.tokenizer, model.backbone.max_sequence_length
-    actual = splitting(batches.tokenizer)
-    differences = [name for name, value in splitting(tokenizer).items() if actual[name] != value]
-    if differences:
-        raise ValueError(
-            f"All data must be made with the model's tokenizer. Received: {folder}, made with "
-            f"another {' and '.join(differences)}. Make the data with the model's: "
-            "bert-keras pretraining-data --vocabulary."
-        )
-    if positions is not None and length > positions:
-        raise ValueError(
-            f"Rows must fit the model's {positions} positions. Received: {folder} with rows of "
-            f"{length}. Raise --max_sequence_length, or make shorter rows."
-        )
+        if positions is not None and length > positions:
+            raise ValueError(
+                f"Rows must fit the model's {positions} positions. Received: {folder} with rows of "
+                f"{length}. Raise --max_sequence_length, or make shorter rows."
+            )
 
 
 def splitting(tokenizer):

@@ -111,7 +111,11 @@ def read_conll(
         ```
     """
     layout = tag_layout(path, word_column, tag_column)
-    found = _sentences(path, layout, label_names, may_lack_tags)
+    if layout.kind == "line":
+        records = _records_of_lines(path, layout)
+    else:
+        records = without_rejected(path, read_records(path))
+    found = tag_sentences(path, records, layout, label_names, may_lack_tags)
     found = check_not_empty([*filter(None, found)], f"{path} must hold words")
     empty = [place for sentence in found for place, word, _ in sentence if not word.strip()]
     if empty:
@@ -182,15 +186,6 @@ def is_tagged(path: Path) -> bool:
         return False
     has_tags = layout.tags is not None
     return has_tags and _hold_entity_tags([fields[layout.tags] for fields in rows])
-
-
-def _sentences(path, layout, label_names, may_lack_tags):
-    """Yields sentences, lists of `(place, word, tag)`; some may be empty."""
-    if layout.kind == "line":
-        records = _records_of_lines(path, layout)
-    else:
-        records = without_rejected(path, read_records(path))
-    return tag_sentences(path, records, layout, label_names, may_lack_tags)
 
 
 def _records_of_lines(path, layout):

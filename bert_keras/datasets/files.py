@@ -9,7 +9,7 @@ import json
 import lzma
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from bert_keras.engine.atomic_files import reading
@@ -167,28 +167,6 @@ def _readings(line):
             start = max(0, re.search("[^\0-\x7f]|$", text).start() - 8)
             found.setdefault(text[start : start + 40].strip(), encoding)
     return ", ".join(f"{name}: {text!r}" for text, name in found.items())
-
-
-def read_json_lines(
-    path: Path, lines: Iterable[str] | None = None, start: int = 1
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yields `(line number, dict)` for each line of a JSON lines file that is not blank.
-
-    Args:
-        path: the file.
-        lines: the file's lines, if something else has opened it.
-        start: int, the number of the first one.
-
-    Raises:
-        ValueError: a line is not a JSON object. The message names the file and the line.
-    """
-    for number, line in enumerate(read_lines(path) if lines is None else lines, start):
-        if not line.strip():
-            continue
-        record = as_record(parse_json(line, path, number))
-        is_object = isinstance(record, dict)
-        check_at(f"{path}, line {number}", is_object, "each line must be one JSON object", record)
-        yield number, record
 
 
 def as_record(value: Any) -> Any:

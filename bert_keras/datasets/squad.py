@@ -118,13 +118,11 @@ def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
 def _nested(path, place, record, key):
     """Yields the place and the value of each record in a list under a key."""
     for number, row in enumerate(_checked(f"{path}, {place}", record, key, list)):
-        at = f"{place}.{key}[{number}]"
-        check_at(f"{path}, {at}", isinstance(row, dict), "a JSON object is needed", row)
-        yield at, row
+        yield f"{place}.{key}[{number}]", row
 
 
 def _example(place, context, record):
-    flag = record.get("is_impossible")
+    question, flag = _checked(place, record, "question", str), record.get("is_impossible")
     if isinstance(flag, str):  # In a table.
         flag = _FLAGS.get(flag.strip().lower(), flag)
     fits = flag is None or isinstance(flag, (bool, int))
@@ -135,7 +133,6 @@ def _example(place, context, record):
     identifier = record.get("id", record.get("qid"))
     identifier = str(identifier) if is_int(identifier) else identifier
     identifier = _checked(place, {"id": identifier}, "id", str)
-    question = _checked(place, record, "question", str)
     return QuestionExample(identifier, question, context, answers, bool(flag))
 
 

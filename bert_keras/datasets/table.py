@@ -22,7 +22,6 @@ from bert_keras.datasets.files import (
     as_record,
     check_at,
     parse_json,
-    read_json_lines,
     read_lines,
     shorten,
 )
@@ -444,11 +443,20 @@ def _records_of_json(path, kind, lines):
     """Yields the place and the value of each object, in lines of their own or in a list."""
     start, head = next((x for x in enumerate(lines, 1) if x[1].strip()), (1, ""))
     lines = itertools.chain([head], lines)
-    if not head or _is_a_record(head, kind):
-        for number, record in read_json_lines(path, lines, start):
-            # MRQA's first line is a heading.
-            if "header" not in record or [*map(type, record.values())] != [dict]:
-                yield f"line {number}", record
+    try:
+        first = as_record(json.loads(head))
+        are_lines = isinstance(first, dict) and not isinstance(_rows_in(first), list)
+    except (ValueError, RecursionError):  # The first line of a document over several lines.
+        are_lines = not head or (kind == "jsonl" and head.strip() != "[")
+    if are_lines:
+        for number, line in enumerate(lines, start):
+            if line.strip():
+                place, record = f"line {number}", as_record(parse_json(line, path, number))
+                rule = "each line must be one JSON object"
+                check_at(f"{path}, {place}", isinstance(record, dict), rule, record)
+                # MRQA's first line is a heading.
+                if "header" not in record or [*map(type, record.values())] != [dict]:
+                    yield place, record
         return
     rows = _rows_in(parse_json("".join(lines), path, start))
     fits = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
@@ -456,15 +464,6 @@ def _records_of_json(path, kind, lines):
     advice = 'pandas writes such a list with `to_json(path, orient="records")`.'
     check_at(path, fits, rule, rows, advice)
     yield from ((f"row {number}", row) for number, row in enumerate(rows, 1))
-
-
-def _is_a_record(line, kind):
-    """Whether a file has a JSON object on each line, judged by its first line that is not blank."""
-    try:
-        value = as_record(json.loads(line))
-    except (ValueError, RecursionError):  # The first line of a document over several lines.
-        return kind == "jsonl" and line.strip() != "["
-    return isinstance(value, dict) and not isinstance(_rows_in(value), list)
 
 
 def _rows_in(document):

@@ -165,7 +165,7 @@ def tag_sentences(
     label_names: Sequence[str] | None = None,
     may_lack_tags: bool = False,
 ) -> Iterator[list[tuple[str, str, str | None]]]:
-    """Yields sentences, lists of `(place, word, tag)`.
+    """Yields sentences, lists of `(place, word, tag)`; some may be empty.
 
     Args:
         path: see `read_conll`.

@@ -50,6 +50,12 @@ def check_packages(format):
 def write(format, model, path, verbose=None):
     """Writes a model's program to a path, in another process if this backend has no exporter.
 
+    Args:
+        format: a key of `WRITERS`.
+        model: a `BuiltModel`.
+        path: str. The weights of a large ONNX program go to `*.onnx.data`.
+        verbose: bool, whether PyTorch prints its steps.
+
     Raises:
         ValueError: the format is only for float32, and the model computes in another dtype.
     """
@@ -66,17 +72,6 @@ def write(format, model, path, verbose=None):
         WRITERS[format].write(model, path, verbose)
     else:
         other_backend.write(format, model, path, WRITERS[format].backends[0])
-
-
-def write_onnx(model, path, verbose=None):
-    """Writes a model as ONNX, from any backend; the weights of a large one go to `*.onnx.data`.
-
-    Args:
-        model: a `BuiltModel`.
-        path: str.
-        verbose: bool, whether PyTorch prints its steps.
-    """
-    write("onnx", model, path, verbose)
 
 
 def _is_invalid(model, inputs, length, any_of):

@@ -98,21 +98,6 @@ def _config_of(folder):
     return config if is_dict else {}
 
 
-def _check_config(config, folder):
-    """Raises `ValueError` for a config of another kind or version."""
-    if "format" not in config:
-        raise ValueError(
-            "A folder that `export(folder, format='onnx')` wrote holds model.onnx and config.json. "
-            f"Received: {folder}."
-        )
-    if config["format"] != FORMAT:
-        raise ValueError(
-            f"config.json must have the format {FORMAT}. Received: format {config['format']!r} of "
-            f"version {config.get('version')} in {folder}. Export it again, or load it by the "
-            "runtime.py in that folder."
-        )
-
-
 class _UnknownAnswer(ValueError):
     """A folder answers by a class that this program has not imported."""
 
@@ -160,14 +145,22 @@ class ExportedTask:
     def __init__(self, folder: Path, providers: Iterable[str] = ("CPUExecutionProvider",)) -> None:
         import onnxruntime
 
-        self.config = _config_of(folder)
-        _check_config(self.config, folder)
+        self.config = config = _config_of(folder)
+        if "format" not in config:
+            raise ValueError(
+                "A folder that `export(folder, format='onnx')` wrote holds model.onnx and "
+                f"config.json. Received: {folder}."
+            )
+        if config["format"] != FORMAT:
+            raise ValueError(
+                f"config.json must have the format {FORMAT}. Received: format "
+                f"{config['format']!r} of version {config.get('version')} in {folder}. Export it "
+                "again, or load it by the runtime.py in that folder."
+            )
         paths = [os.path.join(folder, name) for name in ("tokenizer.json", "model.onnx")]
         try:
-            self.answerers = _answerers_of(self.config, folder)
-            self.preprocessor = _preprocessor_of(
-                self.config, tokenizers.Tokenizer.from_file(paths[0])
-            )
+            self.answerers = _answerers_of(config, folder)
+            self.preprocessor = _preprocessor_of(config, tokenizers.Tokenizer.from_file(paths[0]))
             options = onnxruntime.SessionOptions()
             # As for other libraries on a CPU; the default is all cores.
             threads = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()

@@ -44,11 +44,13 @@ def write_folder(model, folder, verbose=None):
         )
     library = library_of(model.answerers)
     formats.check_packages("onnx")
+    import onnx
+
     folder = pathlib.Path(folder)
     # Another version's copy may have had further files.
     copied = [path.relative_to(folder) for path in folder.glob("library/**/*.py")]
     with replacing_files(folder, stale=[_WEIGHTS, *copied]) as new:
-        formats.write_onnx(model, str(new / "model.onnx"), verbose)
+        formats.write("onnx", model, str(new / "model.onnx"), verbose)
         model.preprocessor.save_assets(new)
         shutil.copyfile(runtime.__file__, new / "runtime.py")
         for name, source in library.items():
@@ -56,16 +58,10 @@ def write_folder(model, folder, verbose=None):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(source, encoding="utf-8")
         write_json(new / "config.json", config)
-        _split_off_weights(new / "model.onnx")
-
-
-def _split_off_weights(path):
-    """Moves a program's weights to a file of their own, which is then mapped instead of read."""
-    import onnx
-
-    program = onnx.load(path)
-    path.with_name(_WEIGHTS).unlink(missing_ok=True)  # The library would append to it.
-    onnx.save(program, path, save_as_external_data=True, location=_WEIGHTS)
+        # Weights in a file of their own are mapped instead of read.
+        program = onnx.load(new / "model.onnx")
+        (new / _WEIGHTS).unlink(missing_ok=True)  # The library would append to it.
+        onnx.save(program, new / "model.onnx", save_as_external_data=True, location=_WEIGHTS)
 
 
 def _config_of(model):

@@ -48,7 +48,11 @@ def export_to_keras_hub(model, folder):
     preprocessor = getattr(task, "preprocessor", None)
     family, files = _family(record, preprocessor), {}
     class_name = family + ("Backbone" if head is None else head.architecture[0])
-    configs = {"config.json": _serialized(f"{family}Backbone", _config(record, backbone))}
+    config = {"dtype": keras.dtype_policies.serialize(backbone.dtype_policy)}
+    config |= written_config(record, backbone, _THERE)
+    advice = f"{_THERE} needs it. Use `save_to_preset` or `export_to_huggingface`."
+    check_int("num_segments", config.get("num_segments", 2), 2, advice=advice)
+    configs = {"config.json": _serialized(f"{family}Backbone", config)}
     weights = {names.WEIGHTS: _backbone_tensors(record, backbone, task)}
     if task is not None:
         rows = expand(head.rows, names.KINDS)
@@ -102,14 +106,6 @@ def _record_and_head(backbone, task):
         refuse(type(task).__name__, sorted(record.heads), _THERE)
     check_head(task, record.heads[kind], _THERE)
     return record, record.heads[kind]
-
-
-def _config(record, backbone):
-    config = {"dtype": keras.dtype_policies.serialize(backbone.dtype_policy)}
-    config |= written_config(record, backbone, _THERE)
-    advice = f"{_THERE} needs it. Use `save_to_preset` or `export_to_huggingface`."
-    check_int("num_segments", config.get("num_segments", 2), 2, advice=advice)
-    return config
 
 
 def _family(record, preprocessor):

@@ -58,16 +58,11 @@ def evaluate_retrieval(
     relevance = _judgements(data, ignore_identical_ids)
     extra = ignore_identical_ids and not data.corpus.keys().isdisjoint(data.queries)
     rankings = search(list(data.queries.values()), max(ks) + extra)
-    check_same_length(
-        "`search` must return a list of hits for each query", queries=data.queries, lists=rankings
-    )
+    rule = "`search` must return a list of hits for each query"
+    check_same_length(rule, queries=data.queries, lists=rankings)
     ids = [hit["id"] for ranking in rankings for hit in ranking]
-    raise_at_first(
-        [id not in data.corpus for id in ids],
-        ids,
-        "The id of a hit must be one of the corpus",
-        _IDS,
-    )
+    is_unknown = [id not in data.corpus for id in ids]
+    raise_at_first(is_unknown, ids, "The id of a hit must be one of the corpus", _IDS)
     if ignore_identical_ids:
         pairs = zip(data.queries, rankings, strict=True)
         rankings = [[hit for hit in ranking if hit["id"] != id] for id, ranking in pairs]

@@ -126,26 +126,24 @@ class QdrantIndex:
                 self.collection, **self._params(kind, dim), **self._options
             )
             self._kind, self.dim = kind, dim
+        # Qdrant's names of points are UUIDs.
+        names = [str(uuid.uuid5(uuid.NAMESPACE_OID, repr(id))) for id in ids]
         if start:
-            known_ids = set().union(*(self._known(ids[part]) for part in parts))
-            is_old = [_point(id) in known_ids for id in ids]
+            old = (self._client.retrieve(self.collection, names[part], False) for part in parts)
+            old_names = {str(point.id) for points in old for point in points}
+            is_old = [name in old_names for name in names]
             raise_at_first(is_old, ids, "An id must occur once in an index")
         for part in parts:
-            rows = zip(ids[part], self._as_lists(vectors[part]), payloads[part], strict=True)
+            columns = names[part], self._as_lists(vectors[part]), ids[part], payloads[part]
             points = [
                 self._models.PointStruct(
-                    id=_point(id),
+                    id=name,
                     vector={_SPARSE: vector} if kind == "sparse" else vector,
                     payload={"id": id, "payload": payload},
                 )
-                for id, vector, payload in rows
+                for name, vector, id, payload in zip(*columns, strict=True)
             ]
             self._client.upsert(self.collection, points, wait=True)
-
-    def _known(self, ids):
-        """Returns the points of those ids that the collection has, a set of str."""
-        points = [_point(id) for id in ids]
-        return {str(point.id) for point in self._client.retrieve(self.collection, points, False)}
 
     def _checked(self, name, vectors, kind):
         """Returns vectors of a kind and their width; raises unless they fit the collection."""
@@ -216,8 +214,3 @@ def _kind_of(vectors):
         return "sparse"
     is_multi = isinstance(vectors, (list, tuple)) and vectors and np.ndim(vectors[0]) == 2
     return "multi" if is_multi else "dense"
-
-
-def _point(id):
-    """Returns Qdrant's name for an id, a UUID."""
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, repr(id)))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from bert_keras.checks import check_not_empty
-from bert_keras.datasets.files import check_at, read_json_lines
+from bert_keras.datasets.files import check_at
 from bert_keras.datasets.table import read_records
 from bert_keras.types import Path
 
@@ -65,10 +65,10 @@ def read_beir(folder: Path, split: str = "test") -> RetrievalData:
 def _read_texts(path):
     """Returns a dict from the ids of a file to the titles and texts."""
     texts = {}
-    for line, record in read_json_lines(path):
+    for place, record in read_records(path):
         id, parts = record.get("_id"), (record.get("title") or "", record.get("text"))
         fits = all(isinstance(part, str) for part in (id, *parts))
-        place = f"{path}, line {line}"
+        place = f"{path}, {place}"
         check_at(place, fits, "`_id`, `text` and `title`, if there is one, must be str", record)
         check_at(place, id not in texts, "an id must occur once", id)
         texts[id] = " ".join(parts).strip()

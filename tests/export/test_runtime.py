@@ -159,11 +159,11 @@ def exported_tasks(tmp_path_factory):
         path = tmp_path_factory.mktemp("programs") / "model.onnx"
         programs |= zip(group, programs_of([*group.values()], path), strict=True)
 
-    def copy(model, path, verbose=None):
+    def copy(format, model, path, verbose=None):
         pathlib.Path(path).write_bytes(programs[program_key(model)])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(formats, "write_onnx", copy)
+        patch.setattr(formats, "write", copy)
         yield tasks
 
 

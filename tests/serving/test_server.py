@@ -925,11 +925,11 @@ def exported(tasks, tmp_path_factory):
     folder, both = tmp_path_factory.mktemp("exported"), [tasks["filler"], tasks["classifier"]]
     programs = dict(zip(map(type, both), programs_of(both, folder / "model.onnx"), strict=True))
 
-    def copy(model, path, verbose=None):
+    def copy(format, model, path, verbose=None):
         pathlib.Path(path).write_bytes(programs[type(model)])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(program_formats, "write_onnx", copy)
+        patch.setattr(program_formats, "write", copy)
         tasks["filler"].export(folder / "filler", format="onnx", verbose=False)
         yield str(folder / "filler")
 
