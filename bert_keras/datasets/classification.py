@@ -21,7 +21,6 @@ from bert_keras.datasets.table import (
     has_names,
     is_number,
     read_records,
-    take_columns,
     warn_of_rows,
     without_rejected,
 )
@@ -197,54 +196,54 @@ def read_texts(
     known = list(first[1])
     if may_lack_labels and all(_lacks_label(path, known, texts, label) for label in labels):
         labels = []
-    records = itertools.chain([first], records)
-    places, columns = take_columns(path, records, [*texts, *labels])
+    keys = [known[find_column(path, known, name)] for name in [*texts, *labels]]
+    size, needed, rows, found = len(texts), {*keys}, [], None
+    rule = "every object must have the keys of the first, and these are missing"
+    for place, record in itertools.chain([first], records):
+        place = f"{path}, {place}"
+        if missing := needed - record.keys():
+            check_at(place, False, rule, sorted(missing))
+        rows.append((place, *map(record.get, keys)))
 
-    def without(rows, is_out, why):
+    def without(is_out, why):
         """Returns rows without those to leave out; a warning counts these and says why."""
-        out = [places[row] for row in itertools.compress(rows, is_out)]
-        if not out:
-            return rows
-        warn_of_rows(path, out, len(rows), f"left out because they {why}")
+        out = [place for place, *_ in itertools.compress(rows, is_out)]
+        if out:
+            warn_of_rows(path, out, len(rows), f"left out because they {why}")
         return [row for row, is_left_out in zip(rows, is_out, strict=True) if not is_left_out]
 
-    rows, found = range(len(places)), None
     if labels:
         # A text to train on may not be empty, one to predict may be.
-        pairs = zip(*(columns[name] for name in texts), strict=True)
         is_lacking = [
-            any(is_missing(x) or not (may_lack_labels or str(x).strip()) for x in pair)
-            for pair in pairs
+            any(is_missing(x) or not (may_lack_labels or str(x).strip()) for x in row[1 : size + 1])
+            for row in rows
         ]
-        rows = without(rows, is_lacking, "have no text")
+        rows = without(is_lacking, "have no text")
         check_not_empty(rows, f"{path} must have rows with a text")
-        titles = [known[find_column(path, known, label)] for label in labels]
-        cells, at = [_taken(columns[x], rows) for x in labels], _taken(places, rows)
-        values, names = read_labels(cells, at, titles, problem_type, label_separator, names)
+        places, cells = [row[0] for row in rows], [row[size + 1 :] for row in rows]
+        titles = keys[size:]
+        values, names = read_labels(cells, places, titles, problem_type, label_separator, names)
         missing = [value is None for value in values]
-        rule = "at least one row must have a label"
-        received = cells[0] if len(cells) == 1 else [*zip(*cells, strict=True)]
-        raise_at_first(all(missing) and not may_lack_labels and missing, received, rule, places=at)
+        wrong, rule = all(missing) and not may_lack_labels, "at least one row must have a label"
+        received = cells[0] if len(titles) > 1 else cells[0][0]
+        check_at(places[0], not wrong, rule, received)
         if all(missing):
             print(f"{path} has no labels to measure by.")
         else:
-            rows = without(rows, missing, _why_missing(cells, missing))
+            rows = without(missing, _why_missing(cells, missing))
             values = [value for value in values if value is not None]
             if problem_type != "regression":
                 names = names or _names_of(path, values, problem_type)
-            found = _encoded(values, names, problem_type, score_range, _taken(places, rows))
+            found = _encoded(values, names, problem_type, score_range, [row[0] for row in rows])
     names = () if problem_type == "regression" else names
-    texts = tuple([as_text(columns[name][row], places[row]) for row in rows] for name in texts)
-    return LabelledTexts(texts[0] if len(texts) == 1 else texts, found, names, problem_type)
-
-
-def _taken(values, rows):
-    return [values[row] for row in rows]
+    columns = ([as_text(row[n], row[0]) for row in rows] for n in range(1, size + 1))
+    texts = next(columns) if size == 1 else tuple(columns)
+    return LabelledTexts(texts, found, names, problem_type)
 
 
 def _why_missing(cells, missing):
     """Returns why rows are left out: the words in place of their labels."""
-    out = itertools.compress(zip(*cells, strict=True), missing)
+    out = itertools.compress(cells, missing)
     words = collections.Counter(str(x) for row in out for x in row if str(x).strip())
     shown = ", ".join(f"{word!r}" for word, _ in words.most_common(5))
     return "have no label" + (f" ({shown}; name it in label_names if it is one)" if shown else "")

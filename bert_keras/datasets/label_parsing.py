@@ -35,7 +35,7 @@ _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
 
 
 def read_labels(
-    columns: Sequence[Sequence[Any]],
+    rows: Sequence[Sequence[Any]],
     places: Sequence[str],
     titles: Sequence[str],
     problem_type: ProblemType,
@@ -45,9 +45,9 @@ def read_labels(
     """Returns the labels of each row, and the names of all labels if the table tells them.
 
     Args:
-        columns: the cells of each column of labels; several hold 0 or 1 for each label.
+        rows: the cells of each row, one, or several with 0 or 1 for each label.
         places: where each row is, for messages.
-        titles: the names of the columns.
+        titles: the names of the cells' columns.
         problem_type: the kind of labels.
         separator: what separates several labels in a text.
         names: the labels allowed, none of which is read as missing; empty to allow any.
@@ -61,10 +61,12 @@ def read_labels(
         ValueError: a label is neither text nor a number, a row has several labels where it must
             have one, or another number of 0 and 1 than there are labels.
     """
-    if len(columns) > 1:
+    if len(titles) > 1:
         names = tuple(names or titles)
-        rows = zip(places, *columns, strict=True)
-        rows = [[None if is_missing(x) else _label_text(x, at) for x in row] for at, *row in rows]
+        rows = [
+            [None if is_missing(x) else _label_text(x, place) for x in row]
+            for row, place in zip(rows, places, strict=True)
+        ]
         rows = [[{"true": "1", "false": "0"}.get(x, x) for x in row] for row in rows]
         no_bits = [any(x in (None, "-1") or means_missing(x) for x in row) for row in rows]
         values = [None if out else row for row, out in zip(rows, no_bits, strict=True)]
@@ -72,7 +74,7 @@ def read_labels(
         return _names_of_ones(values, names, rule, places), names
     values = [
         _label_of_cell(value, place, problem_type, separator, names)
-        for value, place in zip(columns[0], places, strict=True)
+        for (value,), place in zip(rows, places, strict=True)
     ]
     if problem_type == "multi_label" and _are_bits(values):
         longest = max(len(row) for row in values if row is not None)

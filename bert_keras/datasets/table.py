@@ -13,7 +13,7 @@ import os
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, Literal
 
 from bert_keras.checks import check_not_empty, refuse_options, require
@@ -41,39 +41,8 @@ _SEPARATED = (
     "A field that holds the separator must be in quotation marks; say what separates columns by "
     "`separator`, and whether they are quoted by `quoting`."
 )
-_ALIKE = "every object must have the keys of the first, and these are missing"
 # A first line that tells Excel what separates the columns.
 _SEPARATOR_LINE = re.compile('"?sep=(.)"?[\r\n]*')
-
-
-def take_columns(
-    path: Path,
-    records: Iterable[tuple[str, Mapping[str, Any]]],
-    columns: Iterable[str | int] | None = None,
-) -> tuple[list[str], dict[str | int, list[Any]]]:
-    """Returns where each row begins, such as `"t.csv, line 3"`, and the fields of columns.
-
-    Args:
-        path: the file, for messages.
-        records: what `read_records` yields.
-        columns: names or numbers; by default the keys of the first record.
-
-    Raises:
-        ValueError: there is no row or no such column, or a JSON object lacks one.
-    """
-    places, taken, keys = [], {}, {}
-    for place, record in records:
-        if not places:
-            header = list(record)
-            columns = header if columns is None else columns
-            keys = {name: header[find_column(path, header, name)] for name in columns}
-            taken, needed = {name: [] for name in keys}, {*keys.values()}
-        places.append(f"{path}, {place}")
-        if missing := needed - record.keys():
-            check_at(places[-1], False, _ALIKE, sorted(missing))
-        for name, key in keys.items():
-            taken[name].append(record[key])
-    return check_not_empty(places, f"{path} must have rows after its header"), taken
 
 
 def read_records(

@@ -12,7 +12,6 @@ def read_json_lines(path):
     return read_records(path, kind="jsonl")
 
 
-
 def test_only_newline_ends_a_line(write):
     text = "a\x85b\u2028c\x0cd\x1ce\n\u00a0f"
     assert list(read_lines(write("t.txt", text))) == ["a\x85b\u2028c\x0cd\x1ce\n", "\u00a0f"]

@@ -9,12 +9,14 @@ import tracemalloc
 import pytest
 
 from bert_keras.datasets import read_records, table
-from bert_keras.datasets.table import take_columns
+from bert_keras.datasets.table import find_column
 
 
 def read_columns(path, columns=None, **options):
-    records = read_records(path, names=columns or (), **options)
-    return take_columns(path, records, columns)[1]
+    records = [record for _, record in read_records(path, names=columns or (), **options)]
+    header = list(records[0])
+    keys = {name: header[find_column(path, header, name)] for name in columns or header}
+    return {name: [record[key] for record in records] for name, key in keys.items()}
 
 
 STARRED = "gj04\t1\t\tFirst.\ngj04\t0\t*\tSecond."
