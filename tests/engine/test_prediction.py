@@ -3,6 +3,7 @@
 `ANSWERS=200 pytest tests/engine/test_prediction.py` lets each of 8 threads answer so often.
 """
 
+import itertools
 import os
 import threading
 from concurrent import futures
@@ -112,23 +113,17 @@ def test_inputs_that_do_not_fit_are_refused(x, error, message):
 @pytest.mark.each_backend
 def test_outputs_follow_the_weights_and_what_replaces_them():
     task, inputs = tiny_classifier(), make_inputs()
-
-    def check():
-        expected = to_numpy(call(task, inputs))
-        assert_close(task.predict(inputs, verbose=0), expected, 1e-5)
-        return expected
-
-    first = check()
-    task.head.weights[-1].assign([1.0, 2.0])
-    second = check()
-    assert not np.allclose(first, second)
+    first = task.predict(inputs, verbose=0)
+    task.head.weights[-1].assign([1.0, 2.0])  # It was 0.
+    second = task.predict(inputs, verbose=0)
+    assert_close(second, np.add(first, [1.0, 2.0]), 1e-5)
     version = variable_paths.version
     task.quantize("int8")
     assert variable_paths.version > version
-    third = check()
+    third = task.predict(inputs, verbose=0)
     assert not np.array_equal(second, third)
     task.compile(run_eagerly=True)
-    assert_close(check(), third, 1e-5)
+    assert_close(task.predict(inputs, verbose=0), third, 1e-5)
 
 
 @pytest.mark.each_backend
@@ -166,14 +161,18 @@ def test_outputs_and_losses_follow_what_compile_and_other_tasks_change():
     backbone = tiny_backbone()
     task, other = tiny_classifier(backbone), tiny_classifier(backbone)
     inputs = task.preprocessor(["a b c", "d"])
-    loss = task.evaluate(inputs, np.array([0, 1]), verbose=0)[0]
-    task.predict(inputs, verbose=0)
+
+    def check():
+        logits = task.predict(inputs, verbose=0)
+        loss = task.evaluate(inputs, np.array([0, 1]), verbose=0)[0]
+        rows = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+        assert loss == pytest.approx(-(rows[0, 0] + rows[1, 1]) / 2, abs=1e-6)
+        return logits
+
+    outputs = [check()]
     task.head.pooling = "mean"
     task.compile()
-    assert_close(task.predict(inputs, verbose=0), call(task, inputs))
-    task.evaluate(inputs, np.array([0, 1]), verbose=0)
+    outputs.append(check())
     other.quantize("int8")
-    logits = task.predict(inputs, verbose=0)
-    after = task.evaluate(inputs, np.array([0, 1]), verbose=0)[0]
-    rows = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-    assert after == pytest.approx(-(rows[0, 0] + rows[1, 1]) / 2, abs=1e-6) and after != loss
+    outputs.append(check())
+    assert all((one != next).any() for one, next in itertools.pairwise(outputs))

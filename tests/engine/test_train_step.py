@@ -21,7 +21,7 @@ from bert_keras.engine.jax_compilation_cache import keep_compiled_programs
 
 # A program that runs in the background was started to ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-INTERRUPTS = int(os.environ.get("INTERRUPTS", 8))
+INTERRUPTS = int(os.environ.get("INTERRUPTS", 5))
 NUM_STEPS = 5
 
 

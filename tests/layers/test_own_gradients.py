@@ -131,7 +131,7 @@ def test_training_keeps_less_than_keras_s_layers():
         # keep twice as much.
         assert memory.temp_size_in_bytes < 12 * 6 * x.nbytes
         return
-    layers, shape = 6, (2, 256, 2, 2)
+    layers, shape = 2, (2, 256, 2, 2)
     inputs = [GENERATOR.standard_normal(shape).astype("float32") for _ in range(3)]
     dropouts = [Dropout(0.3) for _ in range(layers)]
     feed_forward = FeedForward(4096, 2)

@@ -142,15 +142,17 @@ def trained_by_the_task_s_step(*names):
     return task.predict(TEXTS, verbose=0), history
 
 
-@pytest.mark.each_backend
+# Keras's guide for JAX has no second optimizer, whose state would have to pass through.
+ON_TENSORFLOW = [pytest.mark.also_on("tensorflow"), pytest.mark.each_backend]
+
+
 @pytest.mark.parametrize(
     ("task_class", "options"),
     [
         (OwnStep, {}),
-        (OwnMetrics, {}),
-        (WeightedStep, {"sample_weight": WEIGHTS}),
-        # Keras's guide for JAX has no second optimizer, whose state would have to pass through.
-        *([] if keras.backend.backend() == "jax" else [(TwoOptimizers, {})]),
+        pytest.param(OwnMetrics, {}, marks=pytest.mark.each_backend),
+        pytest.param(WeightedStep, {"sample_weight": WEIGHTS}, marks=pytest.mark.each_backend),
+        pytest.param(TwoOptimizers, {}, marks=ON_TENSORFLOW),
     ],
 )
 def test_a_step_of_one_s_own_trains_as_the_task_s_step_does(task_class, options):
@@ -161,7 +163,9 @@ def test_a_step_of_one_s_own_trains_as_the_task_s_step_does(task_class, options)
         accuracy = logs.get("hits", logs.get("accuracy"))
         np.testing.assert_allclose(accuracy, expected_logs["accuracy"], atol=1e-6)
     # Ready inputs go the same way.
-    task.fit(task.preprocessor(TEXTS), LABELS, batch_size=2, epochs=1, verbose=0, **options)
+    task.fit(
+        task.preprocessor(TEXTS, length=8), LABELS, batch_size=2, epochs=1, verbose=0, **options
+    )
 
 
 # The guide on subclassing

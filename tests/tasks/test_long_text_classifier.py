@@ -154,6 +154,7 @@ def test_other_problem_types_train_and_answer(problem_type, labels, answer):
 
 
 @pytest.mark.each_backend
+@pytest.mark.eager
 def test_ready_inputs_train():
     model = tiny_model(preprocessor=None)
     model.compile("sgd")

@@ -57,6 +57,7 @@ def test_choose_answers_one_context_and_a_column_alike(shared):
     assert one["probabilities"] == pytest.approx(answers[1]["probabilities"], abs=1e-5)
 
 
+@pytest.mark.also_on("jax")
 @pytest.mark.each_backend
 def test_it_learns_that_somebody_barks_from_lists_of_unequal_length():
     x = (["the dog", "the cat"] * 8, [["barks", "meows", "the"], ["meows", "barks"]] * 8)

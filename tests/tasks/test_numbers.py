@@ -69,6 +69,7 @@ def outputs_of(task, inputs):
     return [np.asarray(output, "float32") for output in outputs]
 
 
+@pytest.mark.eager
 @pytest.mark.parametrize(
     ("family", "name", "dtype"),
     [pytest.param(*case, marks=pytest.mark.each_backend if case in FEW else ()) for case in CASES],

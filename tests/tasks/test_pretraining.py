@@ -57,6 +57,7 @@ def test_the_loss_is_the_mean_mlm_plus_the_mean_nsp():
 
 
 @pytest.mark.each_backend
+@pytest.mark.eager
 def test_batches_of_prepared_data_train_all_weights():
     model = tiny_model()
     before = [to_numpy(v).copy() for v in model.trainable_variables]

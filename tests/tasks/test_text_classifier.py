@@ -19,6 +19,7 @@ pytestmark = pytest.mark.once
 
 TEXTS = ["a b c", "d e", "h a", "g g g g g g g g", "b", "a a"] * 4
 LABELS = [int("a" in text) for text in TEXTS]
+SHORT = [text[:5] for text in TEXTS]  # Of one length, since JAX compiles each.
 NAMES = ["without", "with a"]
 
 
@@ -26,9 +27,9 @@ NAMES = ["without", "with a"]
 def test_fit_learns_from_raw_text():
     classifier = tiny_classifier(tiny_backbone(dropout=0.0), label_names=NAMES)
     classifier.compile(learning_rate=5e-3)
-    classifier.fit(TEXTS, LABELS, epochs=15, batch_size=8, verbose=0)
-    assert classifier.evaluate(TEXTS, LABELS, verbose=0, return_dict=True)["accuracy"] == 1
-    assert classifier.classify("a a")["label"] == "with a"
+    classifier.fit(SHORT, LABELS, epochs=15, batch_size=8, verbose=0)
+    answers = classifier.classify(SHORT)
+    assert [answer["label"] for answer in answers] == [NAMES[label] for label in LABELS]
 
 
 @pytest.mark.each_backend
@@ -165,7 +166,7 @@ def test_each_run_keeps_the_metrics_of_compile_and_trains_as_the_first():
     for _ in range(2):
         classifier.set_weights(weights)
         keras.utils.set_random_seed(0)
-        histories.append(classifier.fit(TEXTS, LABELS, epochs=2, verbose=0).history)
+        histories.append(classifier.fit(SHORT, LABELS, epochs=2, verbose=0).history)
         assert classifier.metrics[1] is compiled
     for name, values in histories[0].items():
         np.testing.assert_allclose(histories[1][name], values, rtol=1e-5)
@@ -312,11 +313,12 @@ def test_a_regression_gives_one_score_by_default():
         pytest.param(1, ["embeddings/", "encoder/layer_0/"], marks=pytest.mark.each_backend),
     ],
 )
+@pytest.mark.eager
 def test_frozen_parts_stay_bit_for_bit_and_others_move(frozen, still, tmp_path):
     classifier = tiny_classifier(tiny_backbone(num_layers=2), frozen=frozen)
     before = {v.path: np.array(v) for v in classifier.weights}
     classifier.compile(learning_rate=1e-2)
-    classifier.fit(TEXTS, LABELS, epochs=2, batch_size=8, verbose=0)
+    classifier.fit(SHORT, LABELS, epochs=2, batch_size=8, verbose=0)
     for variable in classifier.weights:
         moved = not np.array_equal(before[variable.path], np.array(variable))
         is_frozen = any(f"/{part}" in variable.path for part in still)
@@ -325,6 +327,8 @@ def test_frozen_parts_stay_bit_for_bit_and_others_move(frozen, still, tmp_path):
             assert moved != is_frozen, variable.path
     slots = [v.shape for v in classifier.optimizer.variables if v.path.endswith("_velocity")]
     assert slots == [v.shape for v in classifier.trainable_variables]
+    if keras.backend.backend() != "torch":  # Files are read by each in `tests/across_backends`.
+        return
     reloaded = check_saved_and_reloaded(classifier, TEXTS, tmp_path / "frozen.keras")
     assert len(reloaded.trainable_weights) == len(classifier.trainable_weights)
 
@@ -398,16 +402,16 @@ SHARES = np.array([[0.9, 0.1], [0.3, 0.7], [0.5, 0.5], [0.0, 1.0], [1.0, 0.0], [
 @pytest.mark.eager
 def test_labels_may_be_shares_of_classes():
     classifier = tiny_classifier(tiny_backbone(initializer_range=0.3))
-    logits = classifier.predict(TEXTS, verbose=0)
+    logits = classifier.predict(SHORT, verbose=0)
     log_p = scipy.special.log_softmax(logits, axis=-1)
     classifier.compile("sgd", metrics=["categorical_crossentropy"])
-    found = classifier.evaluate(TEXTS, SHARES, verbose=0, return_dict=True)
+    found = classifier.evaluate(SHORT, SHARES, verbose=0, return_dict=True)
     expected = -np.sum(SHARES * log_p, axis=-1).mean()
     assert found["loss"] == pytest.approx(expected, rel=1e-5)
     assert found["categorical_crossentropy"] == pytest.approx(expected, rel=1e-5)
     likeliest = SHARES.argmax(-1) == logits.argmax(-1)
     assert found["accuracy"] == pytest.approx(likeliest.mean(), rel=1e-6)
-    history = classifier.fit(TEXTS, SHARES, epochs=1, class_weight={0: 2.0}, verbose=0).history
+    history = classifier.fit(SHORT, SHARES, epochs=1, class_weight={0: 2.0}, verbose=0).history
     assert np.isfinite(history["loss"]).all()
 
 
@@ -479,15 +483,15 @@ def test_a_new_head_and_its_file_learn_the_names_of_labels(
     capsys, tmp_path, options, labels, names
 ):
     classifier = tiny_classifier(**options)
-    classifier.fit(TEXTS, labels, epochs=1, verbose=2)
+    classifier.fit(SHORT, labels, epochs=1, verbose=2)
     assert ", ".join(f"{i} {name!r}" for i, name in enumerate(names)) in capsys.readouterr().out
     assert list(classifier.label_names) == names and classifier.num_classes == len(names)
-    again = check_saved_and_reloaded(classifier, TEXTS, tmp_path / "a.keras")
+    again = check_saved_and_reloaded(classifier, SHORT, tmp_path / "a.keras")
     assert set(again.classify("a b")["probabilities"]) == set(names)
     for each in (classifier, again):
         with pytest.raises(ValueError, match="must be one of"):
-            each.fit(TEXTS, ["other"] * 24, epochs=1, verbose=0)
-    again.fit(TEXTS, labels, epochs=1, verbose=0)
+            each.fit(SHORT, ["other"] * 24, epochs=1, verbose=0)
+    again.fit(SHORT, labels, epochs=1, verbose=0)
 
 
 def test_a_head_that_exists_learns_no_names():

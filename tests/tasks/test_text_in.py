@@ -63,6 +63,7 @@ def check_client(task, folder):
         assert len(set(found["labels"])) > 1
 
 
+@pytest.mark.eager
 def test_a_client_reads_the_task_s_answers(tmp_path, request):
     """JAX and PyTorch ask a process on TensorFlow, as for the other formats they cannot write."""
     task = of_seen_weights(tiny_classifier(num_classes=3, label_names=NAMES))
@@ -78,6 +79,7 @@ def test_a_client_reads_the_task_s_answers(tmp_path, request):
     check_client(task, tmp_path / "served")
 
 
+@pytest.mark.eager
 def test_each_task_s_program_answers_as_the_task():
     cut = tiny_preprocessor(max_length=9)
     options = {"num_classes": 3, "label_names": NAMES, "preprocessor": cut}

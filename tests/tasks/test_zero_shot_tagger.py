@@ -63,7 +63,11 @@ def inputs_of(each, marker=179):
     }
 
 
-@pytest.mark.parametrize("index", range(4))
+FEW = [0, *(pytest.param(index, marks=pytest.mark.once) for index in (1, 2)), 3]
+
+
+@pytest.mark.eager
+@pytest.mark.parametrize("index", FEW)
 def test_logits_are_those_of_the_reference(tagger, index):
     each = EXPECTED[index]
     logits = tagger.predict(inputs_of(each), verbose=0)[0]
@@ -83,7 +87,7 @@ def test_entities_are_those_of_the_reference(tagger, index):
             assert entity["text"] == each["text"][entity["start"] : entity["end"]]
 
 
-@pytest.mark.parametrize("index", range(4))
+@pytest.mark.parametrize("index", FEW)
 def test_losses_are_those_of_the_reference(index):
     each = EXPECTED[index]
     num_words, width, _ = shape = shape_of(each)
@@ -292,6 +296,7 @@ def test_each_span_of_a_long_text_is_read_once(options):
     assert len(tiny_tagger(**options, num_windows=1).answerer(labels=["one"]).encode([text])) == 1
 
 
+@pytest.mark.also_on("jax")
 def test_training_finds_entities():
     # Wide enough to learn in about 100 steps; these are 200.
     sizes = {"hidden_dim": 64, "intermediate_dim": 128, "initializer_range": 0.1}

@@ -59,6 +59,7 @@ def assert_equal_weights(first, second):
         ([float("nan"), 0.2, float("nan"), 0.2], "max", 1),
     ],
 )
+@pytest.mark.eager
 def test_training_ends_with_the_weights_of_the_best_epoch(values, mode, best_epoch):
     measure, model = Recorded(values), make_model()
     callback = BestOnMetric(measure, mode=mode)

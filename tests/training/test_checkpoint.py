@@ -112,8 +112,9 @@ def test_a_run_killed_at_any_moment_gives_the_same_losses_and_weights(tmp_path, 
     assert len(whole) == EPOCHS
     assert steps(tmp_path / "whole") == [9, 12]
     folder = tmp_path / "killed"
-    with pytest.raises(Killed):
-        run(folder, kill_at=2)  # before the first checkpoint
+    if keras.backend.backend() == "torch":  # The others compile each run.
+        with pytest.raises(Killed):
+            run(folder, kill_at=2)  # before the first checkpoint
     with pytest.raises(Killed):
         run(folder, kill_at=5)  # two batches after one
     assert steps(folder) == [3]
