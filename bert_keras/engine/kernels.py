@@ -6,7 +6,7 @@ Why: docs/benchmarks.md has the times of each; what is not listed here is left t
 - Products of bfloat16 on CPUs: XLA is slow unless a float32 result is requested, and
   TensorFlow, on processors without bfloat16 instructions, sums in float32 and drops the last 16
   bits, so that all results are too close to 0. Both compute a float32 result here, which is rounded
-  once. On JAX that has no forward-mode derivative (`jax.jvp`).
+  once.
 - Local attention: in blocks if there are enough of them (`LEAST_BLOCKS`), otherwise by a mask.
 - Dense layers and layer normalization: fewer operations in TensorFlow's graphs, which are traced
   and compiled sooner.
@@ -25,7 +25,7 @@ import numpy as np
 from keras import ops
 
 from bert_keras.engine.keras_internals import scopes, value
-from bert_keras.engine.remat import computed_again, with_gradient
+from bert_keras.engine.remat import computed_again
 
 _BACKEND = keras.backend.backend()
 if _BACKEND == "torch":
@@ -168,7 +168,7 @@ def dense(x, kernel, bias=None):
         product = rows @ kernel if bias is None else torch.addmm(value_of(bias), rows, kernel)
         return product.view(*x.shape[:-1], kernel.shape[1])
     if _is_bfloat16_on_a_cpu(x, kernel):
-        product = with_gradient(_rounded_product, _rounded_gradients)(x, kernel)
+        product = _rounded_product(x, kernel)
     elif _BACKEND == "tensorflow" and x.dtype == kernel.dtype and len(x.shape) > 2:
         product = _product_on_tensorflow(x, kernel)
     else:
@@ -298,25 +298,13 @@ def _tensorflow_truncates():
 
 
 def _rounded_product(x, kernel):
-    return _rounded_once(x, kernel, ((len(x.shape) - 1,), (0,)))
-
-
-def _rounded_gradients(upstream, x, kernel):
-    rows = tuple(range(len(x.shape) - 1))
-    return (
-        _rounded_once(upstream, kernel, ((len(rows),), (1,))),
-        _rounded_once(x, upstream, (rows, rows)),
-    )
-
-
-def _rounded_once(first, second, axes):
-    """Returns the product of two bfloat16 tensors over some axes of each, summed in float32."""
+    """Returns the product of bfloat16 tensors, summed in float32 and rounded once."""
     if _BACKEND == "jax":
-        from jax import lax
+        from jax import numpy as jnp
 
-        product = lax.dot_general(first, second, (axes, ((), ())), preferred_element_type="float32")
+        product = jnp.matmul(x, kernel, preferred_element_type="float32")
     else:
-        product = ops.tensordot(ops.cast(first, "float32"), ops.cast(second, "float32"), axes)
+        product = ops.matmul(ops.cast(x, "float32"), ops.cast(kernel, "float32"))
     return ops.cast(product, "bfloat16")
 
 
