@@ -10,15 +10,13 @@ Why: docs/benchmarks.md has the times of each; what is not listed here is left t
 - Local attention: in blocks if there are enough of them (`LEAST_BLOCKS`), otherwise by a mask.
 - Dense layers and layer normalization: fewer operations in TensorFlow's graphs, which are traced
   and compiled sooner.
-- Dropout: cheaper random numbers on JAX, on TensorFlow, and on PyTorch's CPU.
+- Dropout: cheaper random numbers on JAX.
 
 The part about attention can go when
 `test_keras_s_attention_takes_no_bias_beside_a_mask_on_pytorch` fails.
 """
 
 import functools
-import inspect
-import math
 
 import keras
 import numpy as np
@@ -115,26 +113,29 @@ def probabilities(query, key, mask=None, bias=None, scale=None):
     return ops.cast(ops.softmax(scores, axis=-1), query.dtype)
 
 
-def attention_with_dropout(query, key, value, mask, bias, scale, dropout_mask, rate):
+def attention_with_dropout(query, key, value, mask, bias, scale, dropout):
     """Returns the values weighted by the attention probabilities after dropout.
 
     Training keeps the arguments but, on TensorFlow, no probabilities.
 
     Args:
         query, key, mask, bias, scale: see `probabilities`.
-        value, dropout_mask, rate: see `weighted_sum`.
+        value: float, `(batch, num_heads, num_keys, head_dim)`.
+        dropout: the dropout layer for the probabilities.
 
     Returns:
         float, `(batch, num_heads, num_queries, head_dim)`.
     """
     if _BACKEND != "tensorflow":
-        return weighted_sum(probabilities(query, key, mask, bias, scale), value, dropout_mask, rate)
+        attentions = probabilities(query, key, mask, bias, scale)
+        return ops.matmul(dropout(attentions, training=True), value)
 
     @computed_again
-    def formula(query, key, value, mask, bias, dropout_mask):
-        return weighted_sum(probabilities(query, key, mask, bias, scale), value, dropout_mask, rate)
+    def formula(query, key, value, mask, bias, seed):
+        attentions = probabilities(query, key, mask, bias, scale)
+        return ops.matmul(dropped(attentions, seed, dropout.rate), value)
 
-    return formula(query, key, value, mask, bias, dropout_mask)
+    return formula(query, key, value, mask, bias, dropout.seed_generator.next())
 
 
 def uses_block_sparse(length, size):
@@ -308,76 +309,22 @@ def _rounded_product(x, kernel):
     return ops.cast(product, "bfloat16")
 
 
-def _is_autocast(x):
-    """Whether autocast is on: it changes dtypes in forward passes, which backward passes miss."""
-    device = x.device.type  # Or "meta", on which Keras infers shapes.
-    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
-
-
-def dropout_mask(layer, like, shape):
-    """Returns which elements dropout keeps, drawn with cheap random numbers.
+def dropped(inputs, seed, rate):
+    """Returns `inputs * mask / (1 - rate)` on JAX and TensorFlow. The seed decides the mask.
 
     Args:
-        layer: the `keras.layers.Dropout`, for its rate and its seeds.
-        like: tensor, whose device the mask is made on.
-        shape: tuple, of the tensor that dropout acts on.
-
-    Returns:
-        A tensor for `apply_dropout_mask`: on JAX a seed, uint32 `(2,)`, from which the mask is
-        computed when it is used; on TensorFlow and PyTorch bool of the shape. `None` where Keras
-        draws: on PyTorch's accelerators, in its graphs, and if the layer has a seed or a
-        `noise_shape`.
-    """
-    if not 0 < layer.rate < 1 or layer.noise_shape is not None:
-        return None
-    if _BACKEND == "jax":
-        return layer.seed_generator.next()
-    # Of the 65,536 16-bit numbers, these many mean that an element is dropped.
-    num_dropped = int(_rounded_rate(layer.rate) * 2**16)
-    if _BACKEND == "tensorflow":
-        return _dropout_mask_on_tensorflow(num_dropped, shape, layer.seed_generator.next())
-    # A layer with a seed of its own cannot use PyTorch's global generator. `torch.compile` draws
-    # each number where it is used, and cannot trace 64-bit draws.
-    if layer.seed is not None or not like.is_cpu or torch.compiler.is_compiling():
-        return None
-    size = math.prod(shape)
-    draws = torch.empty(-(-size // 4), dtype=torch.int64, device=like.device)
-    bits = draws.random_(-(2**63), None).view(torch.int16)[:size].view(shape)
-    return bits >= num_dropped - 2**15
-
-
-def apply_dropout_mask(inputs, mask, rate):
-    """Returns `inputs * mask / (1 - rate)` for a mask that `dropout_mask` drew."""
-    if _BACKEND == "jax":
-        return _masked_on_jax(inputs, mask, rate)
-    scale = 1 / (1 - _rounded_rate(rate))
-    if _BACKEND == "torch":
-        return _Masked.apply(inputs, mask, scale)
-    dtype = keras.backend.result_type(inputs.dtype, "float32")
-    scaled = ops.cast(ops.cast(inputs, dtype) * scale, inputs.dtype)
-    return ops.where(mask, scaled, ops.zeros((), inputs.dtype))
-
-
-def weighted_sum(attentions, value, mask=None, rate=0.0):
-    """Returns the values weighted by the attention probabilities, after dropout if there is a mask.
-
-    Args:
-        attentions: float, `(batch, num_heads, num_queries, num_keys)`.
-        value: float, `(batch, num_heads, num_keys, head_dim)`.
-        mask: what `dropout_mask` returned for `attentions`, or `None` for no dropout.
+        inputs: float tensor.
+        seed: integers `(2,)`.
         rate: float.
-
-    Returns:
-        float, `(batch, num_heads, num_queries, head_dim)`.
     """
-    if mask is not None and _BACKEND == "torch" and not _is_autocast(attentions):
-        return _Mixed.apply(attentions, value, mask, 1 / (1 - _rounded_rate(rate)))
-    if mask is not None:
-        attentions = apply_dropout_mask(attentions, mask, rate)
-    return ops.matmul(attentions, value)
+    dtype = keras.backend.result_type(inputs.dtype, "float32")  # Half precision rounds the scale.
+    if _BACKEND == "tensorflow":
+        import tensorflow as tf
 
-
-def _masked_on_jax(inputs, seed, rate):
+        outputs = tf.nn.experimental.stateless_dropout(
+            ops.cast(inputs, dtype), rate, seed=tf.cast(seed, "int32")
+        )
+        return ops.cast(outputs, inputs.dtype)
     import jax
 
     places = jax.lax.iota("uint32", inputs.size).reshape(inputs.shape)
@@ -385,7 +332,6 @@ def _masked_on_jax(inputs, seed, rate):
     if has_accelerator():
         # XLA would compute both again in sums of the backward pass, which use few threads.
         inputs, mask = jax.lax.optimization_barrier((inputs, mask))
-    dtype = keras.backend.result_type(inputs.dtype, "float32")
     scaled = inputs.astype(dtype) * np.asarray(1 / (1 - rate), dtype)
     return jax.numpy.where(mask, scaled, 0).astype(inputs.dtype)
 
@@ -410,68 +356,3 @@ def _scrambled(bits):
     bits = (bits ^ (bits >> 16)) * np.uint32(0x85EBCA6B)
     bits = (bits ^ (bits >> 13)) * np.uint32(0xC2B2AE35)
     return bits ^ (bits >> 16)
-
-
-def _rounded_rate(rate):
-    """Returns the rate as a multiple of 1 / 65,536 below 1, for masks of 16-bit numbers."""
-    return min(round(rate * 2**16), 2**16 - 1) / 2**16
-
-
-def _dropout_mask_on_tensorflow(num_dropped, shape, seed):
-    import tensorflow as tf
-
-    size = tf.reduce_prod(tf.cast(tf.stack(shape), tf.int64)) if len(shape) else 1
-    draws = tf.random.stateless_uniform(
-        [(size + 3) // 4], tf.cast(seed, "int32"), minval=None, maxval=None, dtype="uint64"
-    )
-    bits = tf.reshape(tf.bitcast(draws, tf.uint16), [-1])[:size]
-    return tf.reshape(bits >= tf.constant(num_dropped, tf.uint16), shape)
-
-
-if _BACKEND == "torch":
-    # These functions keep less than their formulas. A dropout mask takes one byte per element
-    # instead of a float. Of the attention probabilities only those before dropout are kept, which
-    # the softmax keeps anyway.
-
-    class _Masked(torch.autograd.Function):
-        generate_vmap_rule = True
-
-        @staticmethod
-        def forward(inputs, mask, scale):
-            return (inputs * scale).mul_(mask)
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            _, mask, ctx.scale = inputs
-            ctx.save_for_backward(mask)
-
-        @staticmethod
-        def backward(ctx, gradient):
-            (mask,) = ctx.saved_tensors
-            return (gradient * ctx.scale).mul_(mask), None, None
-
-    class _Mixed(torch.autograd.Function):
-        generate_vmap_rule = True
-
-        @staticmethod
-        def forward(attentions, value, mask, scale):
-            # Scaled here, because the output has fewer elements.
-            return (attentions * mask) @ value * scale
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            *tensors, ctx.scale = inputs
-            ctx.save_for_backward(*tensors)
-
-        @staticmethod
-        def backward(ctx, gradient):
-            attentions, value, mask = ctx.saved_tensors
-            mask = mask.to(attentions.dtype)  # Once for both products.
-            gradient = gradient * ctx.scale
-            of_value = (attentions * mask).transpose(2, 3) @ gradient
-            of_attentions = (gradient @ value.transpose(2, 3)).mul_(mask)
-            return of_attentions, of_value, None, None
-
-    for function in (_Masked, _Mixed):
-        # PyTorch reads it in every call; computing it takes longer than a small product.
-        function.forward.__signature__ = inspect.signature(function.forward)

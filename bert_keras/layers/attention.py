@@ -142,16 +142,10 @@ def attend(
     rate = 0.0 if active is None else dropout.rate
     if not return_attentions and kernels.has_fused_attention(query, active):
         return kernels.fused_attention(query, key, value, mask, bias, scale, rate), None
-    shape = (*ops.shape(query)[::2], ops.shape(query)[1], ops.shape(key)[1])
-    needs_mask = active is not None and not return_attentions
-    dropout_mask = kernels.dropout_mask(dropout, query, shape) if needs_mask else None
-    # Not in the products, so that a gradient that computes them again transposes only once.
     query, key, value = map(kernels.heads_first, (query, key, value))
-    if return_attentions or not training or (needs_mask and dropout_mask is None):
-        attentions = kernels.probabilities(query, key, mask, bias, scale)
-        context = kernels.weighted_sum(dropout(attentions, training=training), value)
-        return kernels.heads_first(context), attentions if return_attentions else None
-    context = kernels.attention_with_dropout(
-        query, key, value, mask, bias, scale, dropout_mask, rate
-    )
-    return kernels.heads_first(context), None
+    if active is not None and not return_attentions:
+        context = kernels.attention_with_dropout(query, key, value, mask, bias, scale, dropout)
+        return kernels.heads_first(context), None
+    attentions = kernels.probabilities(query, key, mask, bias, scale)
+    context = ops.matmul(dropout(attentions, training=training), value)
+    return kernels.heads_first(context), attentions if return_attentions else None

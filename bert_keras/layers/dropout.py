@@ -1,4 +1,4 @@
-"""Dropout with cheap random numbers."""
+"""Dropout with cheap random numbers on JAX, and with exact scales in half precision."""
 
 import keras
 from keras import ops
@@ -9,7 +9,7 @@ from bert_keras.engine.fast_layer_call import DirectCall
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class Dropout(DirectCall, keras.layers.Dropout):
-    """`keras.layers.Dropout` with cheaper random numbers on backends where Keras's are slow.
+    """`keras.layers.Dropout` with cheaper random numbers on JAX.
 
     `output = inputs * mask / (1 - rate)`, each element of the mask 1 with the probability
     `1 - rate` and 0 otherwise. A BERT draws as many random numbers in a training step as it has
@@ -17,12 +17,9 @@ class Dropout(DirectCall, keras.layers.Dropout):
 
     - JAX: a hash of each element's place and the seed instead of threefry, cheap enough for XLA to
       compute it where the mask is used.
-    - TensorFlow, and PyTorch on the CPU: 16-bit numbers, four from each 64-bit draw. The rate is
-      rounded to a multiple of 1 / 65,536 below 1, and the scale belongs to the rounded rate.
-    - PyTorch on accelerators, under `torch.compile`, or with a seed: Keras's own.
-
-    Except for Keras's own, values of half precision are rounded after scaling, and the scale itself
-    is not rounded. At a rate of 0.1, a rounded scale would make all values wrong by 0.2 %.
+    - TensorFlow, and PyTorch on a CPU: Keras's random numbers, but computed in float32. In half
+      precision the scale would be rounded, at a rate of 0.1 by 0.2 %.
+    - PyTorch on accelerators: Keras's own.
 
     Args:
         rate: float in [0, 1].
@@ -37,7 +34,11 @@ class Dropout(DirectCall, keras.layers.Dropout):
     """
 
     def call(self, inputs, training=False):
-        mask = kernels.dropout_mask(self, inputs, ops.shape(inputs)) if training else None
-        if mask is None:
+        if not (training and 0 < self.rate < 1) or self.noise_shape is not None:
             return super().call(inputs, training=training)
-        return kernels.apply_dropout_mask(inputs, mask, self.rate)
+        if keras.backend.backend() != "torch":
+            return kernels.dropped(inputs, self.seed_generator.next(), self.rate)
+        if kernels.has_accelerator():
+            return super().call(inputs, training=True)
+        outputs = super().call(ops.cast(inputs, "float32"), training=True)
+        return ops.cast(outputs, inputs.dtype)

@@ -18,7 +18,6 @@ def dropped(layer, inputs):
     return to_numpy(ops.cast(layer(inputs, training=True), "float32"))
 
 
-@pytest.mark.bounded("The rate is rounded to 16 bits, which changes the scale by up to 8.5e-6.")
 @pytest.mark.parametrize("rate", [pytest.param(0.1, marks=pytest.mark.each_backend), 0.5])
 def test_it_drops_at_its_rate_and_scales_the_rest(rate):
     num = 400_003  # Not a multiple of four.
@@ -27,7 +26,7 @@ def test_it_drops_at_its_rate_and_scales_the_rest(rate):
     kept = y != 0
     # Four standard deviations of the share of `num` Bernoulli draws.
     assert abs(kept.mean() - (1 - rate)) < 4 * np.sqrt(rate * (1 - rate) / num)
-    np.testing.assert_allclose(y[kept], x[kept] / (1 - rate), rtol=2e-5)
+    np.testing.assert_allclose(y[kept], x[kept] / (1 - rate), rtol=1e-6)
 
 
 @pytest.mark.each_backend
@@ -127,12 +126,13 @@ def test_half_precision_keeps_the_mean(dtype):
 
 
 @pytest.mark.each_backend
-def test_cheap_random_numbers_are_used_where_they_are_faster(monkeypatch):
-    def refuse(*arguments, **options):
-        raise AssertionError("Keras's own dropout was called")
-
-    monkeypatch.setattr(keras.layers.Dropout, "call", refuse)
+def test_keras_s_own_dropout_is_called_on_pytorch_only(monkeypatch):
+    called, call = [], keras.layers.Dropout.call
+    monkeypatch.setattr(
+        keras.layers.Dropout, "call", lambda *x, **y: called.append(x) or call(*x, **y)
+    )
     dropped(Dropout(0.5), ONES)
+    assert bool(called) == (keras.backend.backend() == "torch")
 
 
 def test_hashes_of_similar_seeds_are_uncorrelated():
