@@ -6,7 +6,6 @@ from typing import Unpack
 
 import keras
 
-from bert_keras.engine.alike_blocks import HAS_GRAPHS, caller_of_blocks
 from bert_keras.engine.fast_layer_call import DirectCall
 from bert_keras.engine.remat import rematerialized
 from bert_keras.engine.size_limit import count_parameters
@@ -222,22 +221,16 @@ class Encoder(_LayerWithSublayers):
         for layer in self.shared:
             shared[layer.name] = layer(hidden_states, training=training)
         all_hidden_states, all_attentions = [hidden_states], []
-        options, call_alike = {"training": training}, HAS_GRAPHS and caller_of_blocks()
-        tensors = {"attention_mask": attention_mask, **shared}
+        options = {"training": training, "attention_mask": attention_mask}
         for i, block in enumerate(self.blocks, start=1):
             if first_token_only and self._last_can_skip and i == len(self.blocks):
                 options["first_token_only"] = True
             if self.remat and training and not return_attentions:
-                options["attention_mask"] = attention_mask
                 hidden_states = rematerialized(block, hidden_states, shared, **options)
                 attentions = None
             else:
                 options["return_attentions"] = return_attentions
-                if call_alike:
-                    outputs = call_alike(block, hidden_states, tensors, **options)
-                else:
-                    outputs = block(hidden_states, **tensors, **options)
-                hidden_states, attentions = outputs
+                hidden_states, attentions = block(hidden_states, **shared, **options)
             all_hidden_states.append(hidden_states)
             all_attentions.append(attentions)
         if self.norm is not None:

@@ -239,17 +239,6 @@ def test_jax_keeps_no_compiled_programs_by_itself():
     assert subprocess.check_output(command, env=environment, text=True).strip() == "None"
 
 
-def test_jax_compiles_a_function_as_often_as_it_is_called():
-    import jax
-
-    @jax.jit
-    def function(x):
-        return jax.numpy.sin(x) @ x
-
-    program = jax.jit(lambda x: function(function(x))).lower(np.ones((4, 4))).compile().as_text()
-    assert program.count(" dot(") == 2 and " call(" not in program
-
-
 def test_a_blocked_signal_interrupts_the_main_thread_by_way_of_another():
     is_ready, is_over = threading.Event(), threading.Event()
     thread = threading.Thread(target=lambda: is_ready.set() or is_over.wait())
