@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import os
 import re
 from typing import NamedTuple
@@ -200,14 +199,14 @@ def read_parts(flags, read_file):
 
     Args:
         flags: values of the flags of `train`.
-        read_file: function from a path, a part's name and the training examples, `None` for
-            themselves, to examples, which may lack labels if the part is `"test"`.
+        read_file: function from the flags, a path, the training examples, `None` for themselves,
+            and a part's name to examples, which may lack labels if the part is `"test"`.
     """
     files = files_of(flags)
     source = files["train"] or files["dev"]
-    train = read_file(source, "train", None)
-    dev = read_file(files["dev"], "dev", train) if files["train"] and files["dev"] else None
-    test = read_file(files["test"], "test", train) if files["test"] else None
+    train = read_file(flags, source, None, "train")
+    dev = read_file(flags, files["dev"], train, "dev") if files["train"] and files["dev"] else None
+    test = read_file(flags, files["test"], train, "test") if files["test"] else None
     if dev is None:
         train, dev = hold_out(train, source, "dev" if files["train"] else "training")
     return Splits(train, dev, test)
@@ -258,7 +257,7 @@ def _read_text_file(flags, path, label_names=None, **options):
 def _read_texts(flags, **options):
     """Returns the `Splits` of texts, whose training file decides the names of the labels."""
 
-    def read_file(path, part, train):
+    def read_file(flags, path, train, part):
         names = None if train is None else train.label_names
         return _read_text_file(flags, path, names, may_lack_labels=part == "test", **options)
 
@@ -267,7 +266,7 @@ def _read_texts(flags, **options):
     splits = _read_known(known_set(flags), flags.data_dir)
     if not flags.test_file:
         return splits
-    return splits._replace(test=read_file(flags.test_file, "test", splits.train))
+    return splits._replace(test=read_file(flags, flags.test_file, splits.train, "test"))
 
 
 def _read_known(known, folder):
@@ -374,7 +373,7 @@ def read_tags(flags):
     Raises:
         ValueError: a tag marks no entity though most do.
     """
-    splits = read_parts(flags, functools.partial(_read_tag_file, flags))
+    splits = read_parts(flags, read_tag_file)
     tags = datasets.tag_names(*filter(None, splits[:3]))
     if odd := metrics.find_odd_tags(tags):
         raise ValueError(
@@ -384,8 +383,8 @@ def read_tags(flags):
     return splits._replace(settings={"num_classes": len(tags), "label_names": tags})
 
 
-def _read_tag_file(flags, path, part, train=None):
-    """Reads a file; prints where its words and tags are."""
+def read_tag_file(flags, path, known, part="dev"):
+    """Returns the tagged sentences of a file; prints where its words and tags are."""
     texts = {name: flags[name].value for name in ("word_column", "tag_column")}
     columns = {
         name: int(text) if text and re.fullmatch(r"-?\d+", text) else text
@@ -397,17 +396,12 @@ def _read_tag_file(flags, path, part, train=None):
     return datasets.read_conll(path, **columns, **options)
 
 
-def read_labelled_tags(flags, path, model):
-    """Returns tagged sentences, whose tags the model checks when it is measured."""
-    return _read_tag_file(flags, path, "dev")
-
-
 # Questions on contexts, and contexts with choices
 
 
 def read_questions(flags):
     """Returns the `Splits` of questions on contexts."""
-    splits = read_parts(flags, lambda path, *_: _read_question_file(path))
+    splits = read_parts(flags, lambda flags, path, *_: _read_question_file(path))
     metric = _choose_metric(flags, splits.dev, *files_of(flags).values())
     train = splits.train.measured_by(metric)
     dev = splits.dev.measured_by(metric, "dev questions")
@@ -446,6 +440,6 @@ def _choose_metric(flags, examples, *paths):
     return metric
 
 
-def read_choices(path, part="dev", train=None):
+def read_choice_file(flags, path, known, part="dev"):
     """Returns contexts with their choices and the right one."""
     return datasets.read_multiple_choice(path)

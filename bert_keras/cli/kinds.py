@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import bert_keras
 from bert_keras.cli import example_files, measures
 from bert_keras.cli.options import LAYOUT, Option
+from bert_keras.tasks.encoded_labels import PROBLEM_TYPES
 from bert_keras.training import CosineRegression, MultipleNegativesRanking
 
-PROBLEM_TYPES = ("single_label", "multi_label", "regression")
 TRUNCATIONS = ("head", "tail", "head_tail")
-COMBINATIONS = ("mean", "max")
 LOSSES = {"similarity": CosineRegression, "ranking": MultipleNegativesRanking}
 POOLING = Option("pooling", str, None, "pooler, cls, mean or max; by default the checkpoint's own.")
 COLUMNS = (
@@ -50,7 +49,7 @@ class Kind(NamedTuple):
         model_class: class of the model.
         read: function from the flags of `train` to `Splits`.
         read_labelled: function from the flags of `evaluate`, a path and a model to examples to
-            measure it on, whose labels it knows.
+            measure it on, whose labels it knows, or which `measure` checks.
         measure: function from flags, a model and examples to `Measured`, see `measure_texts`.
         verdict: function from scores and examples to a `Verdict`.
         data: `Option`s for its files, which `evaluate` takes too.
@@ -106,7 +105,7 @@ KINDS = (
             POOLING,
             Option("num_windows", int, 4, "Most windows to read in a document.", 1),
             Option("stride", int, None, "Tokens between two windows; by default no overlap.", 1),
-            Option("combine", COMBINATIONS, "mean", "How the vectors of windows are combined."),
+            Option("combine", ("mean", "max"), "mean", "How the vectors of windows are combined."),
             Option("truncation", TRUNCATIONS, "head", "Which windows to keep of long documents."),
         ),
         cuts_all=True,
@@ -115,7 +114,7 @@ KINDS = (
         "token_classification",
         bert_keras.TokenClassifier,
         example_files.read_tags,
-        example_files.read_labelled_tags,
+        example_files.read_tag_file,
         measures.measure_tags,
         measures.tag_verdict,
         data=(
@@ -157,8 +156,8 @@ KINDS = (
     Kind(
         "multiple_choice",
         bert_keras.MultipleChoice,
-        lambda flags: example_files.read_parts(flags, example_files.read_choices),
-        lambda flags, path, model: example_files.read_choices(path),
+        lambda flags: example_files.read_parts(flags, example_files.read_choice_file),
+        example_files.read_choice_file,
         measures.measure_choices,
         measures.choice_verdict,
     ),

@@ -190,7 +190,8 @@ def _answer(name, flags, source, arguments):
         options.setdefault("threshold", thresholds)
     rows, layout = _rows(name, flags, columns, arguments, output_format)
     if name == "fill-mask":
-        rows = (row.replaced("[MASK]", model.tokenizer.mask_token or "[MASK]") for row in rows)
+        mask = model.tokenizer.mask_token or "[MASK]"
+        rows = (text_rows.Row([x.replace("[MASK]", mask) for x in row], row.record) for row in rows)
     if query is not None:
         rows = list(rows)
         with text_rows.answers_to(path, output_format, *layout) as write:

@@ -201,7 +201,8 @@ def choose_objective(flags, phases):
         return objective
     if objective == "auto" and not compares_pairs(flags):
         return "masked_lm"
-    objectives = {folder: read_manifest(folder)["objective"] for folder in all_folders(phases)}
+    folders = [folder for phase in phases for folder in (phase.data, phase.heldout) if folder]
+    objectives = {folder: read_manifest(folder)["objective"] for folder in folders}
     if len(set(objectives.values())) > 1:
         raise ValueError(
             f"All data must be made with one --objective. Received: {objectives}. Make it again, "
@@ -221,20 +222,12 @@ def compares_pairs(flags):
     return backbone.pooler is not None and backbone.num_segments > 1 and not is_causal
 
 
-def all_folders(phases):
-    """Returns the folders of all data, each once."""
-    folders = [folder for phase in phases for folder in (phase.data, phase.heldout) if folder]
-    return list(dict.fromkeys(folders))
-
-
 def check_data(flags, phases, model):
     """Refuses data that cannot be read, of another tokenizer, or with rows that are too long."""
     wanted = splitting(model.preprocessor.tokenizer)
     positions = model.backbone.max_sequence_length
-    folders = [(phase, folder) for phase in phases for folder in (phase.data, phase.heldout)]
+    folders = [(phase, x) for phase in phases for x in (phase.data, phase.heldout) if x]
     for phase, folder in folders:
-        if folder is None:
-            continue
         shuffle = folder == phase.data
         batches = make_batches(flags, folder, phase.batch_size, model, shuffle=shuffle)
         actual, length = splitting(batches.tokenizer), batches.sequence_length

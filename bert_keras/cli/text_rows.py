@@ -25,10 +25,6 @@ class Row(tuple):
         row.record = record or {}
         return row
 
-    def replaced(self, old, new):
-        """Returns a row whose fields have another text in place of `old`."""
-        return Row([field.replace(old, new) for field in self], self.record)
-
 
 def write_utf8():
     """Sets the encoding of standard output to UTF-8, except in a terminal.
