@@ -287,7 +287,7 @@ def test_a_subclass_can_override_the_step_and_the_loss():
     before = task.head.dense.get_weights()[0]
     whole = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     expected = whole(np.array(LABELS), task.predict(TEXTS, verbose=0)) / 2
-    task.compile(learning_rate=1e-2, warmup=0)
+    task.compile(keras.optimizers.SGD(100.0))
     losses = task.fit(TEXTS, LABELS, epochs=1, verbose=0).history["loss"]
     assert losses == pytest.approx([float(expected)], abs=1e-5)
     assert np.abs(task.head.dense.get_weights()[0] - before).max() > 1e-3

@@ -281,34 +281,29 @@ def test_info_describes_a_model_and_a_backbone(command, preset, tmp_path):
             assert int(found["parameters"].replace(",", "")) == tiny_classifier().count_params()
 
 
-# Each backend writes programs of its own. ONNX: test_command_line_page.py.
-@pytest.mark.parametrize(
-    "to",
-    [
-        *("keras", "preset", "huggingface", "keras_hub"),
-        # JAX writes the same format as TensorFlow.
-        pytest.param(
-            "program", marks=[pytest.mark.each_backend] * (keras.backend.backend() != "jax")
-        ),
-    ],
-)
+@pytest.mark.parametrize("to", ["keras", "preset", "huggingface", "keras_hub", "onnx"])
 def test_convert_writes_files_with_the_same_outputs(command, preset, tmp_path, to):
-    target = tmp_path / {"keras": "x.keras", "program": "x.onnx"}.get(to, "folder")
-    is_program = to == "program"
-    if is_program:
-        to = "onnx" if keras.backend.backend() == "torch" else "saved_model"
+    target = tmp_path / {"keras": "x.keras", "onnx": "x.onnx"}.get(to, "folder")
     assert command("convert", preset, target, "--to", to) == f"Wrote {target}.\n"
     model = bert_keras.TextClassifier.from_preset(preset)
     if to == "keras":
         found = keras.saving.load_model(target)
-    elif is_program:
-        found = read_program(target, to.replace("saved", "tf_saved"))
+    elif to == "onnx":
+        found = read_program(target, to)
     else:
         found = bert_keras.TextClassifier.from_preset(target)
     inputs = inputs_of(model, 2, 7)
     found, wanted = found(inputs), model(inputs)
-    assert_close(found["logits"] if is_program else found, wanted, atol=1e-5)
+    assert_close(found["logits"] if to == "onnx" else found, wanted, atol=1e-5)
     assert "--overwrite" in command("convert", preset, target, "--to", to)
+
+
+def test_convert_asks_another_backend_for_its_format(
+    command, preset, tmp_path, asked_of_other_backends
+):
+    command("convert", preset, tmp_path / "folder", "--to", "saved_model")
+    [(format, _, backend)] = asked_of_other_backends
+    assert (format, backend) == ("tf_saved_model", "tensorflow")
 
 
 @pytest.mark.parametrize(

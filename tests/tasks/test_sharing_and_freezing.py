@@ -107,6 +107,7 @@ def three_batches(last_id):
 )
 def test_an_id_outside_the_vocabulary_in_a_dataset_is_an_error_and_the_weights_survive(method):
     task = tiny_classifier()
+    task.compile("sgd")
     with pytest.raises(Exception, match="must be from 0 to"):
         getattr(task, method)(three_batches(10_000), verbose=0)
     assert all(np.isfinite(value).all() for value in task.get_weights())
