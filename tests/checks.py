@@ -391,9 +391,10 @@ def check_padding(backbone):
         inputs["segment_ids"][row] = 0  # As in a text without segments.
     outputs = call(backbone, inputs, return_hidden_states=True)
     assert_close(outputs["hidden_states"][-1], outputs["sequence_output"], 0)
-    first = call(backbone, inputs, first_token_only=True)
-    assert_close(first.pop("sequence_output"), outputs["sequence_output"][:, :1], 1e-6)
-    assert_same_structure_close(first, {name: outputs[name] for name in first}, 1e-6)
+    if keras.backend.backend() != "jax":  # It compiles each; see tests/layers/test_encoder.py.
+        first = call(backbone, inputs, first_token_only=True)
+        assert_close(first.pop("sequence_output"), outputs["sequence_output"][:, :1], 1e-6)
+        assert_same_structure_close(first, {name: outputs[name] for name in first}, 1e-6)
     text = inputs["token_ids"][row : row + 1, mask[row]]
     alone = call(backbone, {"token_ids": text})
     names = {"sequence_output"} | ({"pooled_output"} if backbone.pooler is not None else set())

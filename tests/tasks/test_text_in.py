@@ -14,6 +14,9 @@ from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 import bert_keras
 from bert_keras.export import text_program as from_text
 
+# JAX asks TensorFlow for the program, as PyTorch does.
+pytestmark = pytest.mark.also_on("tensorflow")
+
 TEXTS = [*HARD_TEXTS, "abc a cab", "Ábc [MASK] [SEP]d", "a b c d e f g h " * 3]
 PAIRS = TEXTS[::-1]
 NAMES = ["bad", "good", "中文"]
@@ -65,7 +68,7 @@ def check_client(task, folder):
 
 @pytest.mark.eager
 def test_a_client_reads_the_task_s_answers(tmp_path, request):
-    """JAX and PyTorch ask a process on TensorFlow, as for the other formats they cannot write."""
+    """PyTorch asks a process on TensorFlow, as for the other formats that it cannot write."""
     task = of_seen_weights(tiny_classifier(num_classes=3, label_names=NAMES))
     if keras.backend.backend() != "tensorflow":
         jobs = request.getfixturevalue("asked_of_other_backends")
