@@ -10,7 +10,7 @@ Why: docs/benchmarks.md has the times of each; what is not listed here is left t
 - Local attention: in blocks if there are enough of them (`LEAST_BLOCKS`), otherwise by a mask.
 - Dense layers and layer normalization: fewer operations in TensorFlow's graphs, which are traced
   and compiled sooner.
-- Dropout: cheaper random numbers on JAX.
+- Dropout: cheaper random numbers on JAX, and smaller masks on PyTorch's CPU.
 
 The part about attention can go when
 `test_keras_s_attention_takes_no_bias_beside_a_mask_on_pytorch` fails.
@@ -310,14 +310,18 @@ def _rounded_product(x, kernel):
 
 
 def dropped(inputs, seed, rate):
-    """Returns `inputs * mask / (1 - rate)` on JAX and TensorFlow. The seed decides the mask.
+    """Returns `inputs * mask / (1 - rate)`. The seed decides the mask, but on PyTorch.
 
     Args:
         inputs: float tensor.
-        seed: integers `(2,)`.
+        seed: integers `(2,)`; `None` on PyTorch.
         rate: float.
     """
     dtype = keras.backend.result_type(inputs.dtype, "float32")  # Half precision rounds the scale.
+    if _BACKEND == "torch":
+        # The function that PyTorch takes on GPUs; it keeps a byte for each element, not a float.
+        outputs, _ = torch.native_dropout(ops.cast(inputs, dtype), rate, True)
+        return outputs.to(inputs.dtype)
     if _BACKEND == "tensorflow":
         import tensorflow as tf
 

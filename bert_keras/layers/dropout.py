@@ -1,7 +1,6 @@
-"""Dropout with cheap random numbers on JAX, and with exact scales in half precision."""
+"""Dropout with cheap random numbers, small masks, and exact scales in half precision."""
 
 import keras
-from keras import ops
 
 from bert_keras.engine import kernels
 from bert_keras.engine.fast_layer_call import DirectCall
@@ -9,7 +8,7 @@ from bert_keras.engine.fast_layer_call import DirectCall
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class Dropout(DirectCall, keras.layers.Dropout):
-    """`keras.layers.Dropout` with cheaper random numbers on JAX.
+    """`keras.layers.Dropout` with cheaper random numbers or smaller masks.
 
     `output = inputs * mask / (1 - rate)`, each element of the mask 1 with the probability
     `1 - rate` and 0 otherwise. A BERT draws as many random numbers in a training step as it has
@@ -17,9 +16,11 @@ class Dropout(DirectCall, keras.layers.Dropout):
 
     - JAX: a hash of each element's place and the seed instead of threefry, cheap enough for XLA to
       compute it where the mask is used.
-    - TensorFlow, and PyTorch on a CPU: Keras's random numbers, but computed in float32. In half
-      precision the scale would be rounded, at a rate of 0.1 by 0.2 %.
-    - PyTorch on accelerators: Keras's own.
+    - TensorFlow: its own random numbers, but computed in float32. In half precision Keras would
+      round the scale, at a rate of 0.1 by 0.2 %.
+    - PyTorch on a CPU: the function that it has for GPUs, with the same advantage. A mask takes a
+      byte for each element instead of a float.
+    - PyTorch on accelerators or with a seed: Keras's own.
 
     Args:
         rate: float in [0, 1].
@@ -36,9 +37,8 @@ class Dropout(DirectCall, keras.layers.Dropout):
     def call(self, inputs, training=False):
         if not (training and 0 < self.rate < 1) or self.noise_shape is not None:
             return super().call(inputs, training=training)
-        if keras.backend.backend() != "torch":
+        if not kernels.is_torch(inputs):
             return kernels.dropped(inputs, self.seed_generator.next(), self.rate)
-        if kernels.has_accelerator():
+        if self.seed is not None or not inputs.is_cpu:
             return super().call(inputs, training=True)
-        outputs = super().call(ops.cast(inputs, "float32"), training=True)
-        return ops.cast(outputs, inputs.dtype)
+        return kernels.dropped(inputs, None, self.rate)
