@@ -193,10 +193,11 @@ def attention_of(task: Task, text: str, pair: str | None = None) -> tuple[list[s
         A list of str, and a float array `(num_layers, num_heads, num_tokens, num_tokens)`; each row
         of the last two axes sums to 1.
     """
-    packed = task.preprocessor([text], *([[pair]] if pair is not None else []))
+    packer = task.preprocessor
+    # Without the padding of a call, which would be shown.
+    packed = packer.pack(*packer.tokenize([text], None if pair is None else [pair]))
     outputs = task.backbone(packed, return_attentions=True, training=False)
-    tokenizer = task.preprocessor.tokenizer
-    tokens = [tokenizer.id_to_token(int(number)) for number in packed["token_ids"][0]]
+    tokens = [packer.tokenizer.id_to_token(int(number)) for number in packed["token_ids"][0]]
     weights = ops.concatenate([ops.cast(x, "float32") for x in outputs["attentions"]])
     return tokens, ops.convert_to_numpy(weights)
 

@@ -214,7 +214,7 @@ def test_the_server_shows_the_models_own_saliency_and_attention(tasks, session, 
     likely = ask("/saliency/classifier", row=["a", "b c"]).json()["target"]
     assert likely == tasks["classifier"].classify(("a", "b c"))["label"]
 
-    packed = tasks["reader"].preprocessor(["a"], ["b c"])
+    packed = tasks["reader"].preprocessor(["a"], ["b c"], length=6)
     outputs = tasks["reader"].backbone(packed, return_attentions=True)
     weights = keras.ops.convert_to_numpy(outputs["attentions"][0])[0]
     for head, expected in ((1, weights[1]), (None, weights.mean(0))):
