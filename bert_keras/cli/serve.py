@@ -100,8 +100,6 @@ def serve(named_sources, flags):
 
 def models_of(named_sources, settings, engine="auto", task=None):
     """Returns a `Served` for each source, not loaded yet; see `loaded`."""
-    import keras
-
     from bert_keras.serving.model_handle import Served
 
     models = {}
@@ -114,10 +112,8 @@ def models_of(named_sources, settings, engine="auto", task=None):
             raise ValueError(
                 f"Each model needs its own name: NAME={source}. Received twice, or empty: {name!r}."
             )
-        # Other backends compile a program for each number of rows.
-        pads = keras.backend.backend() != "torch"
         load = functools.partial(loaded, source, engine, task)
-        models[name] = Served(name, load, source, settings, pads_rows=pads)
+        models[name] = Served(name, load, source, settings)
     return list(models.values())
 
 

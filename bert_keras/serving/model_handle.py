@@ -3,6 +3,8 @@
 from typing import NamedTuple
 
 from bert_keras.answers.prompts import prompt_text, split_marker
+from bert_keras.engine import kernels
+from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
 from bert_keras.export import runtime
 from bert_keras.serving.batcher import Batcher
 from bert_keras.serving.explain import INSTRUMENTS
@@ -29,13 +31,11 @@ class Served:
         load: function that returns a task, or an `ExportedTask`.
         source: str, the path that `load` reads.
         settings: `Settings`.
-        pads_rows: bool, whether batches of a task are padded to a power of two, for backends that
-            compile each number of rows.
     """
 
-    def __init__(self, name, load, source=None, settings=None, pads_rows=False):
+    def __init__(self, name, load, source=None, settings=None):
         self.settings = settings = settings or Settings()
-        self.name, self.load, self.source, self.pads_rows = name, load, source, pads_rows
+        self.name, self.load, self.source = name, load, source
         self.model = None
         limits = settings.max_batch, settings.wait, settings.max_waiting
         self.batcher = Batcher(self._answer, *limits)
@@ -143,15 +143,15 @@ class Served:
         return model
 
     def _answer(self, key, rows):
-        num_rows, (method, _, options) = len(rows), key
+        method, _, options = key
         options, is_program = dict(options), isinstance(self.model, runtime.ExportedTask)
         if method in INSTRUMENTS:
-            return [INSTRUMENTS[method](self.model, rows[0], **options)] * num_rows
-        if self.pads_rows and not is_program:
-            rows = rows + rows[-1:] * (2 ** (num_rows - 1).bit_length() - num_rows)
-        # Small batches have less padding, and a call of a program has little overhead.
-        options = {"batch_size": 8, **options} if is_program else options
-        return _computed(self.model, method, rows, **options)[:num_rows]
+            return [INSTRUMENTS[method](self.model, rows[0], **options)] * len(rows)
+        if is_program or COMPILES_SHAPES:
+            # Small batches have less padding, and on a CPU a call of a program has little overhead.
+            is_on_cpu = is_program or not kernels.has_accelerator()
+            options = {"batch_size": 8 if is_on_cpu else self.settings.max_batch, **options}
+        return _computed(self.model, method, rows, **options)
 
 
 def answerers_of(model):

@@ -200,6 +200,24 @@ def test_each_tasks_route_gives_the_answer_of_its_method(tasks, session):
         assert _rounded(found) == _rounded([expected]), name
 
 
+@pytest.mark.also_on("jax")
+def test_compiled_models_compute_in_batches_of_8_and_pytorch_all_rows_at_once(tasks, monkeypatch):
+    model, sizes = tasks["classifier"], []
+    compute, served = model.predict_batches, Served("x", lambda: tasks["classifier"])
+    served.start()
+
+    def noted(batches):
+        batches = list(batches)
+        sizes.extend(len(batch["token_ids"]) for batch in batches)
+        return compute(batches)
+
+    monkeypatch.setattr(model, "predict_batches", noted)
+    texts = ["a", "b c", "d", "a b c d"] * 3
+    answers = served.batcher.answer(("classify", None, ()), [(text,) for text in texts[:11]])
+    assert sizes == ([11] if keras.backend.backend() == "torch" else [8, 8])
+    assert _rounded(answers) == _rounded(model.classify(texts)[:11])
+
+
 def test_the_server_shows_the_models_own_saliency_and_attention(tasks, session, monkeypatch):
     def ask(path, **body):
         return session.post(path, json=body)
