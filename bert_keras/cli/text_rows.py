@@ -50,14 +50,13 @@ def layout_of(path, kind, columns, separator=None, encoding=None):
     """
     if kind not in ("csv", "tsv"):
         return "", ","
-    with contextlib.ExitStack() as stack:
-        if path in (None, "-"):
-            head = sys.stdin.buffer.peek()
-            lines = read_lines("standard input", io.BufferedReader(io.BytesIO(head)))
-        else:
-            head = stack.enter_context(open(path, "rb")).read(4)
-            lines = read_lines(path, encoding=encoding)
-        has_mark = head.startswith((codecs.BOM_UTF8, *(mark for mark, _ in BYTE_ORDER_MARKS)))
+    is_file = path not in (None, "-")
+    head = None if is_file else io.BytesIO(sys.stdin.buffer.peek())
+    with open(path, "rb") if is_file else io.BufferedReader(head) as stream:
+        marks = (codecs.BOM_UTF8, *(mark for mark, _ in BYTE_ORDER_MARKS))
+        has_mark = stream.peek(4).startswith(marks)
+        path = path if is_file else "standard input"
+        lines = read_lines(path, stream, encoding=encoding)
         _, separator = find_delimiter(path, lines, separator, kind, columns)
         return "\ufeff" if has_mark else "", separator
 

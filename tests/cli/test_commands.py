@@ -124,19 +124,26 @@ def test_dates_in_other_columns_are_text(command, preset, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("source", "separator", "mark"),
-    [("x.csv", ";", "\ufeff"), ("x.csv", "\t", ""), ("-", ",", "\ufeff"), ("-", ";", "")],
+    ("source", "separator", "mark", "options"),
+    [
+        ("x.csv", ";", "\ufeff", ()),
+        ("x.csv", "\t", "", ()),
+        ("-", ",", "\ufeff", ()),
+        ("-", ";", "", ("--encoding", "gb18030")),
+    ],
 )
 def test_answers_to_a_table_begin_and_separate_as_it_does(
-    command, preset, write, tmp_path, monkeypatch, source, separator, mark
+    command, preset, write, tmp_path, monkeypatch, source, separator, mark, options
 ):
-    table = f"{mark}id{separator}text\n1{separator}good\n"
+    table = f"{mark}编号{separator}text\n1{separator}good\n"
     path, output = write("x.csv", table), tmp_path / "answers.csv"
-    monkeypatch.setattr(sys, "stdin", standard_input(table))
+    encoded = table.encode(options[-1] if options else "utf-8")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(encoded))))
     path = "-" if source == "-" else path
-    command("classify", preset, "--input", path, "--input_format", "csv", "--output", output)
+    options = ("--input_format", "csv", "--output", output, *options)
+    command("classify", preset, "--input", path, *options)
     first = output.read_text(encoding="utf-8").splitlines()[0]
-    assert first.startswith(separator.join((f"{mark}id", "text", "label", "probability")))
+    assert first.startswith(separator.join((f"{mark}编号", "text", "label", "probability")))
 
 
 def test_a_pair_has_two_columns(command, preset, write):
