@@ -8,8 +8,6 @@ Why: docs/benchmarks.md has the times of each; what is not listed here is left t
   bits, so that all results are too close to 0. Both compute a float32 result here, which is rounded
   once.
 - Local attention: in blocks if there are enough of them (`LEAST_BLOCKS`), otherwise by a mask.
-- Dense layers and layer normalization: fewer operations in TensorFlow's graphs, which are traced
-  and compiled sooner.
 - Dropout: cheaper random numbers on JAX, and smaller masks on PyTorch's CPU.
 
 The part about attention can go when
@@ -170,8 +168,6 @@ def dense(x, kernel, bias=None):
         return product.view(*x.shape[:-1], kernel.shape[1])
     if _is_bfloat16_on_a_cpu(x, kernel):
         product = _rounded_product(x, kernel)
-    elif _BACKEND == "tensorflow" and x.dtype == kernel.dtype and len(x.shape) > 2:
-        product = _product_on_tensorflow(x, kernel)
     else:
         product = ops.matmul(x, kernel)
     return product if bias is None else ops.add(product, bias)
@@ -263,16 +259,6 @@ def has_accelerator():
 def is_torch(x):
     """Whether a value is a tensor of PyTorch, the backend."""
     return _BACKEND == "torch" and isinstance(x, torch.Tensor)
-
-
-def _product_on_tensorflow(x, kernel):
-    """Returns `x @ kernel`; the graph of `ops.matmul` has four times as many operations."""
-    import tensorflow as tf
-
-    rows = tf.matmul(tf.reshape(x, (-1, kernel.shape[0])), kernel)
-    axes = x.shape[:-1]
-    axes = axes if axes.is_fully_defined() else tf.shape(x)[:-1]
-    return tf.reshape(rows, tf.concat([axes, kernel.shape[1:]], 0))
 
 
 def _is_bfloat16_on_a_cpu(x, kernel):
