@@ -41,6 +41,7 @@ from bert_keras.engine.train_step import inner_optimizer
 from bert_keras.models.backbone import Backbone
 from bert_keras.presets.assign import NewHead
 from bert_keras.presets.model_card import write_card
+from bert_keras.presets.presets import open_preset
 from bert_keras.training.callbacks import BestOnMetric
 
 SAMPLE = (
@@ -155,8 +156,9 @@ def train(kind, flags):
     labels = f"; labels: {names}" if names else ""
     print(f"{len(splits.train)} examples to train on, {len(splits.dev)} to measure on{labels}.")
     if flags.max_length and not flags["max_length"].present:
-        backbone = Backbone.from_preset(flags.preset, load_weights=False)
-        positions = backbone.max_sequence_length or flags.max_length
+        source = open_preset(flags.preset)
+        cls = source.registered_class(source.backbone_name, Backbone)
+        positions = source.num_positions(cls) or flags.max_length
         if positions < flags.max_length:
             flags.max_length = positions
             print(f"--max_length is {positions}: {flags.preset} has no more positions.")

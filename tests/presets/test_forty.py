@@ -16,6 +16,7 @@ from forty import FORTY, QUERY, TEXTS, write_encoder
 import bert_keras
 from bert_keras.answers.classes import sigmoid, softmax
 from bert_keras.models.backbone import Backbone
+from bert_keras.presets.presets import open_preset
 
 pytestmark = pytest.mark.once
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
@@ -168,6 +169,8 @@ def test_it_loads_and_answers_with_the_references_numbers(name, tmp_path):
     encoder = FORTY[name]
     model = write_encoder(encoder, tmp_path)
     task = getattr(bert_keras, encoder.task).from_preset(tmp_path)
+    positions = open_preset(tmp_path).num_positions(type(task.backbone))
+    assert positions == task.backbone.max_sequence_length
     # Nothing in its folder says that it keeps case, but the vocabulary shows it.
     options = {"do_lower_case": False} if encoder.tokenizer == "vocab.txt" else {}
     # With the config in hand, nobody is asked whether to run the code that config.json names.

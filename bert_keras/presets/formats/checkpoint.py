@@ -77,6 +77,15 @@ class Preset:
         with self.limiting_parameters(load_weights), reading(None if overrides else self.path):
             return self._make(cls, overrides)
 
+    def num_positions(self, cls):
+        """Returns the longest sequence that the backbone takes, or `None` for any length.
+
+        Args:
+            cls: the backbone's class.
+        """
+        default = cls.parameters_of_constructor()["max_sequence_length"].default
+        return self._backbone_arguments(cls).get("max_sequence_length", default)
+
     def registered_class(self, name, base):
         """Returns the class of a registered name, which must derive from `base`.
 

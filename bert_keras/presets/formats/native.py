@@ -38,6 +38,9 @@ class NativePreset(Preset):
     def _make(self, cls, overrides):
         return cls.from_config({**self.config, **overrides})
 
+    def _backbone_arguments(self, cls):
+        return self.config
+
     def load_backbone_weights(self, backbone, task=None):
         """Assigns every weight its tensor. See `Checkpoint.load_backbone_weights`."""
         weights = weights_of(backbone)
