@@ -371,6 +371,7 @@ def test_a_functional_model_changes_nothing_in_its_task():
 
 
 @pytest.mark.each_backend
+@pytest.mark.eager
 def test_a_clone_takes_the_vocabulary_of_its_original(classifier):
     clone = keras.models.clone_model(classifier)
     clone.preprocessor = classifier.preprocessor
