@@ -151,6 +151,8 @@ def _write_saved_model(model, path, verbose=None, save_options=None):
         }
     program = archive.add_endpoint("serve", program_of(model), [specs], **options)
 
+    graph = program.get_concrete_function()  # TensorFlow traces what calls it twice.
+
     @tf.function(input_signature=program.input_signature, autograph=False)
     def serve(inputs):
         ids = inputs[TOKEN_IDS]
@@ -158,7 +160,7 @@ def _write_saved_model(model, path, verbose=None, save_options=None):
         with tf.control_dependencies([tf.debugging.Assert(~is_invalid, [_RULE])]):
             # LiteRT has no assertions. There is one element, and the next one does not exist.
             none = tf.gather(tf.zeros(1, ids.dtype), tf.cast(is_invalid, "int32"))
-        return program({**inputs, TOKEN_IDS: ids + none})
+        return graph({**inputs, TOKEN_IDS: ids + none})
 
     module = tf.Module()
     module.serve, module.used = serve, serve.get_concrete_function().graph.variables

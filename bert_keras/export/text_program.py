@@ -60,7 +60,9 @@ def write(model: keras.Model, path: str, verbose: bool | None = None) -> None:
     for name, number in zip(
         ("serve", "serve_pairs"), model.serving_signature.num_texts, strict=False
     ):
-        archive.add_endpoint(name, serve, specs[:number])
+        # Keras traces an endpoint twice; this one calls a graph, which is traced once.
+        graph = tf.function(serve, specs[:number], autograph=False).get_concrete_function()
+        archive.add_endpoint(name, graph.__call__, specs[:number])
     archive.write_out(path, verbose=bool(verbose))
 
 
