@@ -8,6 +8,7 @@ import json
 import pathlib
 import shutil
 
+import keras
 import numpy as np
 import pytest
 from checks import assert_close, check_task, to_numpy
@@ -296,14 +297,19 @@ def test_each_span_of_a_long_text_is_read_once(options):
     assert len(tiny_tagger(**options, num_windows=1).answerer(labels=["one"]).encode([text])) == 1
 
 
-@pytest.mark.also_on("jax")
+@pytest.mark.eager
 def test_training_finds_entities():
     # Wide enough to learn in about 100 steps; these are 200.
     sizes = {"hidden_dim": 64, "intermediate_dim": 128, "initializer_range": 0.1}
     sizes["dropout"] = 0.0
     task = tiny_tagger(backbone=tiny_backbone(vocabulary_size=len(VOCABULARY), **sizes), dim=64)
     task.compile(learning_rate=3e-3)
-    task.fit(LETTERS * 8, ENTITIES * 8, epochs=50, batch_size=12, verbose=0)
+    is_slow = keras.backend.backend() == "tensorflow"  # So it only begins to learn.
+    options = {"epochs": 3 if is_slow else 50, "batch_size": 12, "verbose": 0}
+    losses = task.fit(LETTERS * 8, ENTITIES * 8, **options).history["loss"]
+    assert losses[-1] < (0.7 if is_slow else 0.1) * losses[0]
+    if is_slow:
+        return
     assert task.evaluate(LETTERS, ENTITIES, return_dict=True, verbose=0)["f1"] > 0.95
     found = [*map(as_tuples, task.tag(LETTERS[:3], ["one a", "many b"]))]
     assert found == [
