@@ -180,8 +180,8 @@ def _label_text(value, place, names=()):
     text = (str(value) if isinstance(value, bool) else as_text(value, place)).strip()
     if text in names:
         return text
-    if text.casefold() in ("true", "false"):
-        return text.casefold()
+    if (lower := text.casefold()) in ("true", "false"):
+        return next((name for name in names if name.casefold() == lower), lower)
     return re.sub(r"^(-?\d+)\.0+$", r"\1", text) if text.endswith("0") else text
 
 

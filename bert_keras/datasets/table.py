@@ -118,12 +118,12 @@ def read_records(
     first = next(rows, None)
     check_not_empty(first or (), f"{path} is empty: a table needs at least one row")
     known = [*map(str, first[1] if header else range(len(first[1])))]
-    for name in names or filter(None, known):
-        find_column(path, known, name)
     keys = []
     for name in known:
         forms = itertools.chain([name], (f"{name}.{number}" for number in itertools.count(1)))
         keys.append(next(x for x in forms if x not in keys and (x == name or x not in known)))
+    for name in names or filter(None, known):
+        find_column(path, known if name in known else keys, name)
     for place, fields in rows if header else itertools.chain([first], rows):
         yield place, dict(zip(keys, fields, strict=True))
 
@@ -411,10 +411,17 @@ def _records_of_parquet(path, stream):
 def _records_of_json(path, kind, lines):
     """Yields the place and the value of each object, in lines of their own or in a list."""
     start, head = next((x for x in enumerate(lines, 1) if x[1].strip()), (1, ""))
-    lines = itertools.chain([head], lines)
+    begin = [head]
+    for line in lines:
+        begin.append(line)
+        if line.strip():
+            break
+    lines = itertools.chain(begin, lines)
     try:
         first = as_record(json.loads(head))
-        are_lines = isinstance(first, dict) and not isinstance(_rows_in(first), list)
+        # A record may have a list under `data` too.
+        is_alone = not any(map(str.strip, begin[1:]))
+        are_lines = isinstance(first, dict) and not (is_alone and isinstance(_rows_in(first), list))
     except (ValueError, RecursionError):  # The first line of a document over several lines.
         are_lines = not head or (kind == "jsonl" and head.strip() != "[")
     if are_lines:

@@ -21,11 +21,12 @@ __all__ = ["data_adapters", "scopes"]
 
 # `save` and `load_model` look for the attributes that no layer saves under this name. Keras 3.15
 # stores them under another name, so it would make a layer to find them for each layer of a file.
-# Without the name: files are saved and loaded more slowly. Remove when
+# Without the name, in other threads and after `keras.utils.clear_session()`: files are saved and
+# loaded more slowly. Remove when
 # `test_keras_looks_under_another_name_for_what_no_layer_saves` fails.
 scopes.saving_attr_skiplist_Layer = {
     "_self_unconditional_dependency_names",
-    *dir(keras.layers.Layer()),
+    *dir(keras.layers.Layer(name="layer")),
 }
 
 # PyTorch's hooks of a layer. If PyTorch renames one, the first call of a layer raises `KeyError`.

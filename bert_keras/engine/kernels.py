@@ -15,6 +15,7 @@ The part about attention can go when
 """
 
 import functools
+import inspect
 
 import keras
 import numpy as np
@@ -114,18 +115,22 @@ def probabilities(query, key, mask=None, bias=None, scale=None):
 def attention_with_dropout(query, key, value, mask, bias, scale, dropout):
     """Returns the values weighted by the attention probabilities after dropout.
 
-    Training keeps the arguments but, on TensorFlow, no probabilities.
+    Training keeps the arguments. Of the probabilities TensorFlow keeps none, and PyTorch on a CPU
+    those before dropout, which the softmax keeps anyway, and a byte for each.
 
     Args:
         query, key, mask, bias, scale: see `probabilities`.
         value: float, `(batch, num_heads, num_keys, head_dim)`.
-        dropout: the dropout layer for the probabilities.
+        dropout: the dropout layer for the probabilities, with a rate below 1 and no `noise_shape`.
 
     Returns:
         float, `(batch, num_heads, num_queries, head_dim)`.
     """
     if _BACKEND != "tensorflow":
         attentions = probabilities(query, key, mask, bias, scale)
+        if _keeps_dropout_mask(attentions, dropout):
+            kept = _kept(attentions, dropout.rate)
+            return _Mixed.apply(attentions, value, kept, 1 / (1 - dropout.rate))
         return ops.matmul(dropout(attentions, training=True), value)
 
     @computed_again
@@ -134,6 +139,18 @@ def attention_with_dropout(query, key, value, mask, bias, scale, dropout):
         return ops.matmul(dropped(attentions, seed, dropout.rate), value)
 
     return formula(query, key, value, mask, bias, dropout.seed_generator.next())
+
+
+def _keeps_dropout_mask(attentions, dropout):
+    """Whether `_Mixed` may take part: autocast changes dtypes in forward passes alone."""
+    if _BACKEND != "torch" or dropout.seed is not None or not attentions.is_cpu:
+        return False
+    return not (torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"))
+
+
+def _kept(like, rate):
+    """Returns which elements dropout keeps, bool of the shape of a PyTorch tensor."""
+    return torch.empty_like(like, dtype=torch.bool).bernoulli_(1 - rate)
 
 
 def uses_block_sparse(length, size):
@@ -296,18 +313,19 @@ def _rounded_product(x, kernel):
 
 
 def dropped(inputs, seed, rate):
-    """Returns `inputs * mask / (1 - rate)`. The seed decides the mask, but on PyTorch.
+    """Returns `inputs * mask / (1 - rate)`. The seed decides the mask, except on PyTorch.
 
     Args:
         inputs: float tensor.
         seed: integers `(2,)`; `None` on PyTorch.
         rate: float.
     """
-    dtype = keras.backend.result_type(inputs.dtype, "float32")  # Half precision rounds the scale.
     if _BACKEND == "torch":
         # The function that PyTorch takes on GPUs; it keeps a byte for each element, not a float.
-        outputs, _ = torch.native_dropout(ops.cast(inputs, dtype), rate, True)
+        dtype = torch.promote_types(inputs.dtype, torch.float32)
+        outputs, _ = torch.native_dropout(inputs.to(dtype), rate, True)
         return outputs.to(inputs.dtype)
+    dtype = keras.backend.result_type(inputs.dtype, "float32")  # Half precision rounds the scale.
     if _BACKEND == "tensorflow":
         import tensorflow as tf
 
@@ -346,3 +364,31 @@ def _scrambled(bits):
     bits = (bits ^ (bits >> 16)) * np.uint32(0x85EBCA6B)
     bits = (bits ^ (bits >> 13)) * np.uint32(0xC2B2AE35)
     return bits ^ (bits >> 16)
+
+
+if _BACKEND == "torch":
+
+    class _Mixed(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(attentions, value, mask, scale):
+            # Scaled here, because the output has fewer elements.
+            return (attentions * mask) @ value * scale
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            *tensors, ctx.scale = inputs
+            ctx.save_for_backward(*tensors)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            attentions, value, mask = ctx.saved_tensors
+            mask = mask.to(attentions.dtype)  # Once for both products.
+            gradient = gradient * ctx.scale
+            of_value = (attentions * mask).transpose(2, 3) @ gradient
+            of_attentions = (gradient @ value.transpose(2, 3)).mul_(mask)
+            return of_attentions, of_value, None, None
+
+    # PyTorch reads it in every call; computing it takes longer than a small product.
+    _Mixed.forward.__signature__ = inspect.signature(_Mixed.forward)

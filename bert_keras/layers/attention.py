@@ -143,7 +143,8 @@ def attend(
     if not return_attentions and kernels.has_fused_attention(query, active):
         return kernels.fused_attention(query, key, value, mask, bias, scale, rate), None
     query, key, value = map(kernels.heads_first, (query, key, value))
-    if active is not None and not return_attentions:
+    is_plain = active is not None and rate < 1 and dropout.noise_shape is None
+    if is_plain and not return_attentions:
         context = kernels.attention_with_dropout(query, key, value, mask, bias, scale, dropout)
         return kernels.heads_first(context), None
     attentions = kernels.probabilities(query, key, mask, bias, scale)

@@ -18,8 +18,8 @@ class Dropout(DirectCall, keras.layers.Dropout):
       compute it where the mask is used.
     - TensorFlow: its own random numbers, but computed in float32. In half precision Keras would
       round the scale, at a rate of 0.1 by 0.2 %.
-    - PyTorch on a CPU: the function that it has for GPUs, with the same advantage. A mask takes a
-      byte for each element instead of a float.
+    - PyTorch on a CPU: the function that it has for GPUs, which keeps a byte for each element
+      instead of a float. The scale is not rounded there either.
     - PyTorch on accelerators or with a seed: Keras's own.
 
     Args:

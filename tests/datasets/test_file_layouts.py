@@ -190,6 +190,11 @@ def test_each_row_of_a_file_without_labels_is_answered_if_labels_may_lack(
         read_texts(path, [text], label, label_names)
 
 
+def test_bools_take_the_form_of_the_label_names(write):
+    path = write("a.csv", "text,label\na,True\nb,False\n")
+    assert read_texts(path, ["text"], "label", ["FALSE", "TRUE"]).labels.tolist() == [1, 0]
+
+
 def test_labels_that_occur_are_the_classes(write, capsys):
     found = read_texts(write("t.csv", '"a\nb",yes\nc,no\nd,maybe\n'), ["-2"], "-1")
     assert found.label_names == ("maybe", "no", "yes") and found.labels.tolist() == [2, 1, 0]

@@ -46,9 +46,14 @@ def test_a_table_is_read_by_columns(write, name, content, arguments, expected):
 
 def test_columns_of_one_name_are_numbered_as_in_pandas(write):
     path = write("t.csv", "text,a,a,a.1,a\nx,1,2,3,4\n")
-    [(_, record)] = read_records(path, names=["text"])
+    [(_, record)] = read_records(path, names=["text", "a.3"])
     assert record == {"text": "x", "a": "1", "a.2": "2", "a.1": "3", "a.3": "4"}
     assert {*record} == {*pytest.importorskip("pandas").read_csv(path)}
+
+
+def test_records_on_lines_may_have_a_list_under_data(write):
+    records = [{"a": 1, "data": [{"x": 1}]}, {"a": 2, "data": []}]
+    assert [record for _, record in read_records(write("t.jsonl", records))] == records
 
 
 def test_csv_equals_what_the_csv_module_wrote(tmp_path):

@@ -77,6 +77,7 @@ def test_dropout_has_the_values_and_gradients_of_the_formula(lengths, scale, mon
         return inputs * ops.cast(kept, "float32") / (1 - RATE)
 
     monkeypatch.setattr(kernels, "dropped", fixed)
+    monkeypatch.setattr(kernels, "_kept", lambda *_: ops.convert_to_tensor(kept))
     dropout = Dropout(RATE)
     monkeypatch.setattr(dropout.seed_generator, "next", lambda **_: ops.zeros((2,), "uint32"))
 

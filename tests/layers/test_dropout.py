@@ -125,6 +125,13 @@ def test_half_precision_keeps_the_mean(dtype):
     assert abs(y[kept].mean() / (x[kept].mean() / 0.9) - 1) < 5e-4
 
 
+@pytest.mark.once
+def test_float64_keeps_its_digits():
+    x = np.full((1000,), 1 / 3)
+    y = keras.ops.convert_to_numpy(Dropout(0.5, dtype="float64")(x, training=True))
+    assert {*y.tolist()} == {0.0, 2 / 3}
+
+
 @pytest.mark.each_backend
 def test_cheaper_functions_are_used_where_there_are_some(monkeypatch):
     def refuse(*arguments, **options):

@@ -215,7 +215,6 @@ TRIPLES = (["a b", "c"], ["c d", "h"], ["e f g", "a"], ["g", "b c"])
 
 
 @pytest.mark.eager
-@pytest.mark.eager
 @pytest.mark.parametrize(
     ("loss", "x", "y"),
     [
