@@ -8,7 +8,7 @@ Why: docs/benchmarks.md has the times of each; what is not listed here is left t
   bits, so that all results are too close to 0. Both compute a float32 result here, which is rounded
   once.
 - Local attention: in blocks if there are enough of them (`LEAST_BLOCKS`), otherwise by a mask.
-- Dropout: cheaper random numbers on JAX, and smaller masks on PyTorch's CPU.
+- Dropout: cheaper random numbers on JAX, and on PyTorch's CPU, where masks are smaller too.
 
 The part about attention can go when
 `test_keras_s_attention_takes_no_bias_beside_a_mask_on_pytorch` fails.
@@ -130,7 +130,7 @@ def attention_with_dropout(query, key, value, mask, bias, scale, dropout):
         attentions = probabilities(query, key, mask, bias, scale)
         if _keeps_dropout_mask(attentions, dropout):
             kept = _kept(attentions, dropout.rate)
-            return _Mixed.apply(attentions, value, kept, 1 / (1 - dropout.rate))
+            return _Mixed.apply(attentions, value, kept, 1 / (1 - _rounded(dropout.rate)))
         return ops.matmul(dropout(attentions, training=True), value)
 
     @computed_again
@@ -143,14 +143,30 @@ def attention_with_dropout(query, key, value, mask, bias, scale, dropout):
 
 def _keeps_dropout_mask(attentions, dropout):
     """Whether `_Mixed` may take part: autocast changes dtypes in forward passes alone."""
-    if _BACKEND != "torch" or dropout.seed is not None or not attentions.is_cpu:
+    if _BACKEND != "torch" or dropout.seed is not None or torch.is_autocast_enabled("cpu"):
         return False
-    return not (torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"))
+    return draws_in_one_thread(attentions)
+
+
+def draws_in_one_thread(x):
+    """Whether `_kept` draws for a PyTorch tensor; `torch.compile` cannot trace 64-bit draws."""
+    return x.is_cpu and not torch.compiler.is_compiling()
+
+
+def _rounded(rate):
+    """Returns the rate as a multiple of 1 / 65,536 below 1."""
+    return min(round(rate * 2**16), 2**16 - 1) / 2**16
 
 
 def _kept(like, rate):
-    """Returns which elements dropout keeps, bool of the shape of a PyTorch tensor."""
-    return torch.empty_like(like, dtype=torch.bool).bernoulli_(1 - rate)
+    """Returns which elements dropout keeps, bool of the shape of a PyTorch tensor on the CPU.
+
+    Four 16-bit numbers of each 64-bit draw decide, since PyTorch draws in one thread.
+    """
+    size = like.numel()
+    draws = torch.empty(-(-size // 4), dtype=torch.int64).random_(-(2**63), None)
+    bits = draws.view(torch.int16)[:size].view(like.shape)
+    return bits >= int(_rounded(rate) * 2**16) - 2**15
 
 
 def uses_block_sparse(length, size):
@@ -321,10 +337,7 @@ def dropped(inputs, seed, rate):
         rate: float.
     """
     if _BACKEND == "torch":
-        # The function that PyTorch takes on GPUs; it keeps a byte for each element, not a float.
-        dtype = torch.promote_types(inputs.dtype, torch.float32)
-        outputs, _ = torch.native_dropout(inputs.to(dtype), rate, True)
-        return outputs.to(inputs.dtype)
+        return inputs * _kept(inputs, rate) * (1 / (1 - _rounded(rate)))
     dtype = keras.backend.result_type(inputs.dtype, "float32")  # Half precision rounds the scale.
     if _BACKEND == "tensorflow":
         import tensorflow as tf

@@ -18,9 +18,10 @@ class Dropout(DirectCall, keras.layers.Dropout):
       compute it where the mask is used.
     - TensorFlow: its own random numbers, but computed in float32. In half precision Keras would
       round the scale, at a rate of 0.1 by 0.2 %.
-    - PyTorch on a CPU: the function that it has for GPUs, which keeps a byte for each element
-      instead of a float. The scale is not rounded there either.
-    - PyTorch on accelerators or with a seed: Keras's own.
+    - PyTorch on a CPU: 16-bit numbers, four from each 64-bit draw. The rate is rounded to a
+      multiple of 1 / 65,536 below 1, and the scale belongs to the rounded rate. A mask takes a byte
+      for each element.
+    - PyTorch on accelerators, under `torch.compile`, or with a seed: Keras's own.
 
     Args:
         rate: float in [0, 1].
@@ -39,6 +40,6 @@ class Dropout(DirectCall, keras.layers.Dropout):
             return super().call(inputs, training=training)
         if not kernels.is_torch(inputs):
             return kernels.dropped(inputs, self.seed_generator.next(), self.rate)
-        if self.seed is not None or not inputs.is_cpu:
+        if self.seed is not None or not kernels.draws_in_one_thread(inputs):
             return super().call(inputs, training=True)
         return kernels.dropped(inputs, None, self.rate)

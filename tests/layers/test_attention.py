@@ -12,7 +12,7 @@ from bert_keras.engine import kernels
 from bert_keras.layers.attention import attend
 from bert_keras.layers.dropout import Dropout
 
-SCALE, RATE = 0.3, 0.3
+SCALE, RATE = 0.3, 0.25  # A multiple of 1 / 65,536, to which PyTorch rounds.
 
 
 @functools.cache

@@ -18,6 +18,7 @@ def dropped(layer, inputs):
     return to_numpy(ops.cast(layer(inputs, training=True), "float32"))
 
 
+@pytest.mark.bounded("PyTorch's rate is rounded to 16 bits; the scale changes by up to 8.5e-6.")
 @pytest.mark.parametrize("rate", [pytest.param(0.1, marks=pytest.mark.each_backend), 0.5])
 def test_it_drops_at_its_rate_and_scales_the_rest(rate):
     num = 400_003  # Not a multiple of four.
@@ -26,7 +27,7 @@ def test_it_drops_at_its_rate_and_scales_the_rest(rate):
     kept = y != 0
     # Four standard deviations of the share of `num` Bernoulli draws.
     assert abs(kept.mean() - (1 - rate)) < 4 * np.sqrt(rate * (1 - rate) / num)
-    np.testing.assert_allclose(y[kept], x[kept] / (1 - rate), rtol=1e-6)
+    np.testing.assert_allclose(y[kept], x[kept] / (1 - rate), rtol=2e-5)
 
 
 @pytest.mark.each_backend
