@@ -14,7 +14,15 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from checks import call
-from tiny import Batches, guide_to_tasks, tiny_backbone, tiny_classifier, tiny_preprocessor
+from tiny import (
+    Batches,
+    as_data_loader,
+    as_tensorflow,
+    guide_to_tasks,
+    tiny_backbone,
+    tiny_classifier,
+    tiny_preprocessor,
+)
 
 import bert_keras
 from bert_keras.tasks.encoded_labels import class_weighted
@@ -137,26 +145,22 @@ def generated(num_epochs=1):
     yield from BATCHES * num_epochs
 
 
-def of_tensorflow():
-    import tensorflow as tf
-
-    return tf.data.Dataset.from_tensor_slices((TEXTS, NAMED)).batch(2)
-
-
-def of_torch():
-    import torch
-
-    return torch.utils.data.DataLoader(list(zip(TEXTS, NAMED, strict=True)), batch_size=2)
+ROWS = list(zip(TEXTS, NAMED, strict=True))
 
 
 def of_grain():
     import grain
 
-    return grain.MapDataset.source(list(zip(TEXTS, NAMED, strict=True))).batch(2)
+    return grain.MapDataset.source(ROWS).batch(2)
 
 
-DATASETS = {"PyDataset": lambda: Batches(BATCHES), "generator": generated, "tf.data": of_tensorflow}
-DATASETS |= {"torch": of_torch, "grain": of_grain}
+DATASETS = {
+    "PyDataset": lambda: Batches(BATCHES),
+    "generator": generated,
+    "tf.data": lambda: as_tensorflow((TEXTS, NAMED), 2),
+    "torch": lambda: as_data_loader(ROWS, 2),
+    "grain": of_grain,
+}
 
 
 @pytest.mark.also_on("tensorflow")

@@ -267,10 +267,10 @@ def registered_classes():
     ]
 
 
-@pytest.fixture
-def opened(tmp_path):
-    """A file whose opening is noted."""
-    path, is_open = tmp_path / "secret", []
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    """A file whose opening is noted, by one hook: Python removes none."""
+    path, is_open = tmp_path_factory.mktemp("opened") / "secret", []
     path.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nsecret\n")
 
     def hook(event, arguments):

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import pytest
 from checks import assert_close, assert_same_structure_close, call, to_numpy
-from tiny import Batches, tiny_backbone, tiny_classifier
+from tiny import Batches, as_data_loader, as_tensorflow, tiny_backbone, tiny_classifier
 
 from bert_keras.engine import variable_paths
 
@@ -31,15 +31,8 @@ def batches(inputs):
     return [({name: x[start : start + 3] for name, x in inputs.items()},) for start in (0, 3, 6)]
 
 
-def as_tensorflow(inputs):
-    tensorflow = pytest.importorskip("tensorflow")
-    return tensorflow.data.Dataset.from_tensor_slices(inputs).batch(3)
-
-
-def as_data_loader(inputs):
-    torch = pytest.importorskip("torch")
-    rows = [{name: value[row] for name, value in inputs.items()} for row in range(7)]
-    return torch.utils.data.DataLoader(rows, batch_size=3)
+def rows_of(inputs):
+    return [{name: value[row] for name, value in inputs.items()} for row in range(7)]
 
 
 def as_tensors(inputs):
@@ -51,8 +44,8 @@ SOURCES = (
     lambda inputs: Batches(batches(inputs)),
     lambda inputs: Batches(batches(inputs), workers=2),
     lambda inputs: (batch for batch in batches(inputs)),
-    as_tensorflow,
-    as_data_loader,
+    lambda inputs: as_tensorflow(inputs, 3),
+    lambda inputs: as_data_loader(rows_of(inputs), 3),
     as_tensors,
 )
 

@@ -56,6 +56,8 @@ def test_inputs_equal_hugging_faces(kind, max_length, byte_pair, tmp_path):
         np.testing.assert_array_equal(
             offsets, expected["offset_mapping"][:, : offsets.shape[1]], str(columns)
         )
+        whole = ours.offsets(*columns, length=max_length)
+        np.testing.assert_array_equal(whole, expected["offset_mapping"])
         assert set(inputs) == set(names)
         for name, array in inputs.items():
             np.testing.assert_array_equal(array, expected[THEIR_NAMES[name]])

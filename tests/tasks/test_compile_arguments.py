@@ -51,16 +51,6 @@ def test_each_layer_moves_by_its_multiple_of_the_rate():
         assert steps and max(steps) == pytest.approx(multiple * 1e-3, rel=1e-2), part
 
 
-def test_the_schedule_is_as_the_arguments_say():
-    task = classifier(num_layers=1)
-    task.compile(learning_rate=1e-3, warmup=0, lr_schedule="cosine")
-    fit(task, batch_size=4, epochs=2)
-    schedule = task.optimizer._learning_rate
-    rates = [float(schedule(step)) for step in range(5)]
-    expected = [1e-3 * (1 + np.cos(np.pi * step / 4)) / 2 for step in range(5)]
-    np.testing.assert_allclose(rates, expected, rtol=1e-6, atol=1e-12)
-
-
 def test_lamb_has_the_recipe_too(reloaded):
     task = classifier(num_layers=1)
     task.compile("lamb", learning_rate=1e-3, layerwise_lr_decay=0.5)

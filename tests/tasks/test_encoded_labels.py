@@ -6,19 +6,6 @@ from bert_keras.tasks.encoded_labels import as_label_array, encode_labels
 pytestmark = pytest.mark.once
 
 
-def test_missing_labels_and_mixed_kinds_are_refused_with_their_index():
-    for odd in (None, np.nan):
-        for labels in (["a", odd], np.array(["a", odd], dtype=object)):
-            with pytest.raises(ValueError, match=r"needs a true label\..* at the index 1"):
-                as_label_array(labels, "true label")
-    with pytest.raises(ValueError, match=r"all strings or all numbers\. Received 3 at the index 1"):
-        as_label_array(["a", 3])
-    with pytest.raises(ValueError, match="needs a label"):
-        as_label_array([0, None])
-    with pytest.raises(ValueError, match="rows of different lengths"):
-        as_label_array([[0], [0, 1]])
-
-
 def test_columns_of_objects_are_read_by_their_values():
     for values, kind in (([*"abba"], "U"), ([0, 1], "i"), ([True, False], "b"), ([[0], [1]], "i")):
         found = as_label_array(np.array(values, dtype=object))

@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from tiny import Batches, tiny_backbone, tiny_preprocessor
+from tiny import Batches, as_data_loader, as_tensorflow, tiny_backbone, tiny_preprocessor
 
 import bert_keras
 
@@ -69,16 +69,8 @@ def rows_of(columns, labels):
 
 
 def of_tensorflow(columns, labels):
-    import tensorflow as tf
-
-    parts = (_one_or_more(columns),) if labels is None else (_one_or_more(columns), labels)
-    return tf.data.Dataset.from_tensor_slices(parts).batch(2)
-
-
-def of_torch(columns, labels):
-    import torch
-
-    return torch.utils.data.DataLoader(rows_of(columns, labels), batch_size=2)
+    x = _one_or_more(columns)
+    return as_tensorflow((x,) if labels is None else (x, labels), 2)
 
 
 def of_grain(columns, labels):
@@ -91,7 +83,7 @@ STREAMS = {
     "`PyDataset`": lambda columns, labels: Batches(two_batches(columns, labels)),
     "generator": lambda columns, labels: (batch for batch in two_batches(columns, labels)),
     "`tf.data` of str": of_tensorflow,
-    "torch `DataLoader` of str": of_torch,
+    "torch `DataLoader` of str": lambda *columns: as_data_loader(rows_of(*columns), 2),
     "Grain of str": of_grain,
 }
 

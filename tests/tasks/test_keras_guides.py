@@ -5,7 +5,7 @@ import functools
 import keras
 import numpy as np
 import pytest
-from tiny import tiny_backbone, tiny_preprocessor
+from tiny import as_tensorflow, tiny_backbone, tiny_preprocessor
 
 import bert_keras
 
@@ -284,43 +284,12 @@ def test_semantic_similarity_with_a_recurrent_layer_on_pairs(tmp_path):
     )
 
 
-def test_text_extraction_with_a_span_head_of_one_s_own():
-    contexts, answers = ["a b cd e", "f gh", "c d ab"], ["cd", "f", "ab"]
-    questions = ["a", "b c", "d"]
-    backbone, preprocessor = long_backbone(), tiny_preprocessor()
-    inputs = preprocessor(questions, contexts, length=16)
-    offsets = preprocessor.offsets(questions, contexts, length=16)
-    # The first and the last token of each answer, from their characters.
-    starts = np.array([c.index(a) for c, a in zip(contexts, answers, strict=True)])
-    ends = starts + [len(answer) for answer in answers]
-    is_context = inputs["segment_ids"] == 1
-    first = (is_context & (offsets[..., 0] == starts[:, None])).argmax(axis=1)
-    last = (is_context & (offsets[..., 1] == ends[:, None])).argmax(axis=1)
-    states = backbone.output["sequence_output"]
-    scores = [keras.layers.Dense(1, use_bias=False)(states)[..., 0] for _ in "ab"]
-    model = keras.Model(backbone.input, scores)
-    loss = [keras.losses.SparseCategoricalCrossentropy(from_logits=True) for _ in scores]
-    model.compile(keras.optimizers.Adam(1e-2), loss)
-    history = model.fit(inputs, [first, last], epochs=60, verbose=0).history
-    assert history["loss"][-1] < 0.2 * history["loss"][0]
-    found = [x.argmax(axis=1) for x in model.predict(inputs, verbose=0)]
-    for row, (context, answer) in enumerate(zip(contexts, answers, strict=True)):
-        start, end = offsets[row, found[0][row], 0], offsets[row, found[1][row], 1]
-        assert context[start:end] == answer
-
-
-def strings_of_tf_data(labels):
-    import tensorflow as tf
-
-    return tf.data.Dataset.from_tensor_slices((TEXTS, labels)).batch(2)
-
-
 def test_many_labels_from_strings_of_tf_data():
     labels = np.array([[1, 0, 1], [0, 1, 0], [0, 1, 1], [1, 0, 0], [0, 0, 1]])
     task = bert_keras.TextClassifier(
         tiny_backbone(), 3, tiny_preprocessor(), problem_type="multi_label"
     )
-    dataset = strings_of_tf_data(labels)
+    dataset = as_tensorflow((TEXTS, labels), 2)
     task.fit(dataset, validation_data=dataset, epochs=1, verbose=0)
     expected = task.evaluate(TEXTS, labels, batch_size=2, verbose=0, return_dict=True)
     assert task.evaluate(dataset, verbose=0, return_dict=True) == pytest.approx(expected, abs=1e-5)
@@ -333,19 +302,10 @@ def test_classify_text_from_a_batch_of_strings_of_tensorflow():
     task = bert_keras.TextClassifier(
         tiny_backbone(), preprocessor=tiny_preprocessor(), label_names=["no", "yes"]
     )
-    ((texts, labels), *_) = strings_of_tf_data(LABELS)
+    ((texts, labels), *_) = as_tensorflow((TEXTS, LABELS), 2)
     task.compile("sgd")
     task.fit(texts, labels, epochs=1, verbose=0)
     expected = task.predict(TEXTS[:2], verbose=0)
     np.testing.assert_allclose(task.predict(texts, verbose=0), expected, atol=1e-6)
     np.testing.assert_allclose(keras.ops.convert_to_numpy(task(texts)), expected, atol=1e-5)
     assert task.classify(texts) == task.classify(TEXTS[:2])
-
-
-def test_masked_language_modeling_and_then_a_classifier():
-    model = bert_keras.MaskedLM(tiny_backbone(), preprocessor=tiny_preprocessor())
-    model.fit(TEXTS, epochs=1, verbose=0)
-    ((token, probability),) = model.fill_mask("a [MASK] c", top_k=1)[0]
-    assert isinstance(token, str) and 0 < probability < 1
-    task = bert_keras.TextClassifier(model.backbone, preprocessor=model.preprocessor)
-    task.fit(TEXTS, LABELS, validation_split=0.4, epochs=1, verbose=0)

@@ -5,10 +5,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import torch
 import transformers
 from checks import THEIR_NAMES
-from tiny import tiny_task
+from tiny import as_data_loader, tiny_task
 
 from bert_keras.tasks.user_columns import as_validation_columns, normalize_columns
 
@@ -46,8 +45,7 @@ def theirs(task, with_labels=True, padded=True):
 
 
 def loader_of(columns):
-    data = datasets.Dataset.from_dict(columns).with_format("torch")
-    return torch.utils.data.DataLoader(data, batch_size=4)
+    return as_data_loader(datasets.Dataset.from_dict(columns).with_format("torch"), 4)
 
 
 KINDS = {

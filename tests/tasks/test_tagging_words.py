@@ -1,38 +1,12 @@
-import numpy as np
 import pytest
 
-from bert_keras.answers.tagged_texts import as_sentences, place_words
+from bert_keras.answers.tagged_texts import place_words
 from bert_keras.tokenizers import WordPieceTokenizer
 from bert_keras.tokenizers.words import join_words
 
 pytestmark = pytest.mark.once
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "don", "'", "t", "stop", "##s", "."]
-
-
-def test_every_form_becomes_a_list():
-    words = [["a", "b"], ["c"]]
-    column = np.empty(2, object)
-    column[:] = words
-    for form in (words, [tuple(row) for row in words], list(map(np.array, words)), column):
-        assert as_sentences(form) == words
-    assert as_sentences("a b") == ["a b"]
-    assert as_sentences(["a b", ["c"]]) == ["a b", ["c"]]
-    assert as_sentences(np.array(["a b", "c"])) == ["a b", "c"]
-
-
-@pytest.mark.parametrize(
-    ("x", "message"),
-    [
-        (3, "Received: 3"),
-        ([["a"], None], "`sentence 1` .*: None"),
-        ([["a", 2.5]], "word 1 of sentence 0` .*: 2.5"),
-        ([[["a"]]], "word 0 of sentence 0"),
-    ],
-)
-def test_what_is_neither_text_nor_words_is_refused(x, message):
-    with pytest.raises(TypeError, match=message):
-        as_sentences(x)
 
 
 def test_texts_are_split_as_the_tokenizer_does():

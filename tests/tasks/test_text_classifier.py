@@ -55,28 +55,6 @@ def test_text_and_ready_inputs_give_the_same_in_batches_of_any_size(shared_class
         assert shared_classifier.evaluate(TEXTS[:7], LABELS[:7], size, verbose=0) == expected
 
 
-def test_pairs_are_a_tuple_of_two_columns():
-    classifier, pairs = tiny_classifier(), (TEXTS, TEXTS[::-1])
-    classifier.fit(pairs, LABELS, epochs=1, verbose=0, validation_data=(pairs, LABELS))
-    assert classifier.predict(pairs, verbose=0).shape == (len(TEXTS), 2)
-    assert set(classifier.classify(("a b", "c"))) == {"label", "probabilities"}
-    assert classifier.preprocessor(pairs)["segment_ids"].max() == 1
-
-
-def test_a_dataset_without_length_needs_the_number_of_steps():
-    classifier = tiny_classifier()
-    ready = classifier.preprocessor(TEXTS)
-
-    def batches():
-        while True:
-            yield ready, np.array(LABELS)
-
-    with pytest.raises(ValueError, match="steps_per_epoch"):
-        classifier.fit(batches(), verbose=0)
-    classifier.fit(batches(), steps_per_epoch=2, epochs=2, verbose=0)
-    assert int(classifier.optimizer.iterations) == 4
-
-
 def test_backends_pad_to_different_lengths_and_have_the_same_rows(monkeypatch):
     preprocessor = tiny_preprocessor(max_length=48)
     classifier = tiny_classifier(tiny_backbone(max_sequence_length=48), preprocessor=preprocessor)
@@ -194,19 +172,23 @@ def test_gradients_are_freed_before_the_next_forward_pass(monkeypatch):
     assert classifier.trainable_variables[0].value.grad is not None
 
 
-def test_the_default_recipe_warms_up_and_decays_to_zero():
+def test_the_default_recipe_warms_up_and_decays_to_zero_as_compile_says():
     rates = []
 
     class Rates(keras.callbacks.Callback):
         def on_train_batch_begin(self, batch, logs=None):
             rates.append(float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate)))
 
-    classifier = tiny_classifier()
+    classifier, each = tiny_classifier(), {"batch_size": 8, "callbacks": [Rates()], "verbose": 0}
     classifier.compile(learning_rate=1e-3, warmup=2)
-    classifier.fit(TEXTS, LABELS, batch_size=8, epochs=4, callbacks=[Rates()], verbose=0)
+    classifier.fit(TEXTS, LABELS, epochs=4, **each)
     assert len(rates) == 12
     np.testing.assert_allclose(rates[:3], [0, 5e-4, 1e-3], rtol=1e-5)
     np.testing.assert_allclose(np.diff(rates[2:]), -1e-4, rtol=1e-3)
+    classifier.compile(learning_rate=1e-3, warmup=0, lr_schedule="cosine")
+    classifier.fit(TEXTS, LABELS, epochs=2, **each)
+    expected = [1e-3 * (1 + np.cos(np.pi * step / 6)) / 2 for step in range(6)]
+    np.testing.assert_allclose(rates[12:], expected, rtol=1e-5)
 
 
 def test_every_fit_is_a_run_of_its_own_and_initial_epoch_continues_one():
@@ -373,6 +355,8 @@ BAD_LABELS = [
     ({"label_names": NAMES}, ["with b"] * 24, "'with b' at the index 0"),
     ({"label_names": NAMES}, [0] * 23 + [None], "None at the index 23"),
     ({"label_names": NAMES}, [NAMES[0], np.nan] * 12, "needs a label.*nan at the index 1"),
+    ({"label_names": NAMES}, np.array([NAMES[0], None] * 12, dtype=object), "None at the index 1"),
+    ({"label_names": NAMES}, [NAMES[0], 3] * 12, "all strings or all numbers.*3 at the index 1"),
     ({"label_names": NAMES}, [NAMES] * 24, r"one name per example.*\(24, 2\)"),
     ({}, [[0], [0, 1]] * 12, "rows of different lengths"),
     ({}, None, "needs labels"),
@@ -411,7 +395,8 @@ def test_labels_of_classes_are_numbers_or_one_hot_for_either_loss():
     classifier = tiny_classifier(tiny_backbone(initializer_range=0.3))
     log_p = scipy.special.log_softmax(classifier.predict(TEXTS, verbose=0), axis=-1)
     expected = -log_p[np.arange(len(LABELS)), LABELS].mean()
-    for loss in ("auto", "categorical_crossentropy"):
+    of_shares = keras.losses.CategoricalCrossentropy(from_logits=True)
+    for loss in ("auto", "categorical_crossentropy", of_shares):
         classifier.compile(loss=loss)
         losses = [classifier.evaluate(TEXTS, y, verbose=0)[0] for y in (LABELS, np.eye(2)[LABELS])]
         assert losses == pytest.approx([expected] * 2, rel=1e-5)
@@ -554,6 +539,7 @@ OF_FIT = [
     ((TEXTS, LABELS), {"sample_weight": np.array([np.nan] * 24)}, "weights"),
     ((TEXTS, LABELS), {"sample_weight": np.ones(23)}, "weights"),
     (([], []), {}, "least"),
+    (((batch for batch in [(READY, LABELS)]),), {}, "steps_per_epoch"),
 ]
 
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.special
 from checks import assert_close, check_task, to_numpy
 from theirs import reference_model
-from tiny import Batches, batches_of, ready_inputs, tiny_preprocessor, tiny_task
+from tiny import Batches, as_tensorflow, batches_of, ready_inputs, tiny_preprocessor, tiny_task
 from tiny import tiny_backbone as tiny_bert
 
 import bert_keras
@@ -188,12 +188,6 @@ def ready_batch():
     return inputs, np.random.default_rng(1).integers(0, 5, inputs["token_ids"].shape)
 
 
-def of_tensorflow(inputs, labels):
-    import tensorflow as tf
-
-    return tf.data.Dataset.from_tensor_slices((inputs, labels)).batch(3)
-
-
 def of_torch(inputs, labels):
     import torch
 
@@ -212,7 +206,7 @@ def test_padding_weighs_nothing_in_a_dataset_without_weights(shared, shared_chai
     inputs, labels = ready_batch()
     for task in (shared, shared_chain):
         expected = task.evaluate(inputs, labels, verbose=0)
-        datasets = [Batches([(inputs, labels)]), of_tensorflow(inputs, labels)]
+        datasets = [Batches([(inputs, labels)]), as_tensorflow((inputs, labels), 3)]
         datasets.append(of_torch(inputs, labels))
         for found in [task.evaluate(x, verbose=0) for x in datasets]:
             np.testing.assert_allclose(found, expected, rtol=1e-5)
@@ -377,7 +371,9 @@ def test_sentences_come_as_lists_arrays_columns_and_texts(shared):
     expected = shared.predict_tags(SENTENCES)
     column = np.empty(4, object)
     column[:] = [np.array(words) for words in SENTENCES]
-    for form in (column, [tuple(words) for words in SENTENCES], list(map(" ".join, SENTENCES))):
+    texts = list(map(" ".join, SENTENCES))
+    tuples = [tuple(words) for words in SENTENCES]
+    for form in (column, tuples, texts, np.array(texts), [texts[0], *SENTENCES[1:]]):
         assert shared.predict_tags(form) == expected
         loss = shared.evaluate(form, TAGS, verbose=0)
     np.testing.assert_allclose(loss, shared.evaluate(SENTENCES, TAGS, verbose=0), rtol=1e-5)

@@ -1,4 +1,4 @@
-"""The tools of fine-tuning on whole tasks: float16, averages, unfreezing, the best epoch."""
+"""The tools of fine-tuning on whole tasks: float16, averages and class weights."""
 
 import warnings
 
@@ -6,8 +6,6 @@ import keras
 import numpy as np
 import pytest
 import scipy.special
-import scipy.stats
-import sklearn.metrics
 from adapted import assert_equal, by_path
 from tiny import (
     VOCABULARY,
@@ -20,7 +18,6 @@ from tiny import (
 )
 
 import bert_keras
-from bert_keras.training import BestOnMetric
 
 pytestmark = pytest.mark.once
 
@@ -127,46 +124,6 @@ def test_validation_and_evaluate_and_files_have_the_averages(reloaded):
     assert_equal(values(loaded), values(task))
 
 
-# The best epoch
-
-
-def entity_f1():
-    names = ["O", "B-X"]
-    tagger = tiny_task("TokenClassifier", num_classes=2, label_names=names)
-    sentences = [list("abcd"), list("dcba"), list("acbd"), list("bdca")] * 2
-    tags = [[names[word in "ab"] for word in words] for words in sentences]
-    return tagger, sentences, tags, lambda model: model.evaluate_tags(sentences, tags)["f1"]
-
-
-def matthews_correlation():
-    def measure(model):
-        chosen = model.predict(READY, verbose=0).argmax(-1)
-        return sklearn.metrics.matthews_corrcoef(LABELS, chosen)
-
-    return classifier(), READY, LABELS, measure
-
-
-@pytest.mark.parametrize("make", [entity_f1, matthews_correlation])
-def test_the_epoch_with_the_best_metric_is_kept_instead_of_the_last(make):
-    keras.utils.set_random_seed(0)
-    task, x, y, measure = make()
-
-    def spoil(epoch, logs):
-        if epoch == 5:
-            # No entities, no span before another, one class, one score.
-            task.head.set_weights([0 * weight for weight in task.head.get_weights()])
-
-    best = BestOnMetric(measure, name=make.__name__)
-    task.compile(learning_rate=0.1 if task.frozen else 1e-2)
-    spoiling = keras.callbacks.LambdaCallback(on_epoch_end=spoil)
-    history = task.fit(x, y, batch_size=8, epochs=6, verbose=0, callbacks=[spoiling, best])
-    *learned, spoiled = history.history[f"val_{make.__name__}"]
-    # The correlation of a constant is NaN.
-    assert not spoiled > max(learned) - 0.1
-    assert best.best_epoch == int(np.argmax(learned))
-    assert measure(task) == best.best == max(learned)
-
-
 # Weights of classes
 
 
@@ -226,25 +183,7 @@ def test_class_weights_of_unknown_tags_and_of_datasets_are_refused():
         tagger.fit(dataset, class_weight={1: 2.0}, verbose=0)
 
 
-# The focal loss
-
-
-def focal(logits, labels):
-    log_p = scipy.special.log_softmax(logits, -1)
-    log_p = np.take_along_axis(log_p, labels[..., None], -1)[..., 0]
-    return -((1 - np.exp(log_p)) ** 2) * log_p
-
-
-def test_a_classifier_is_measured_and_trained_by_the_focal_loss():
-    task = classifier()
-    loss = keras.losses.CategoricalFocalCrossentropy(alpha=1.0, from_logits=True)
-    task.compile(learning_rate=1e-2, loss=loss)
-    expected = focal(task.predict(READY, verbose=0), LABELS).mean()
-    found = task.evaluate(READY, LABELS, verbose=0, return_dict=True)["loss"]
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-    losses = fit(task, epochs=4).history["loss"]
-    np.testing.assert_allclose(losses[0], expected, rtol=1e-5)
-    assert losses[-1] < losses[0]
+# A run that begins anew
 
 
 def test_a_new_run_of_a_loaded_model_uses_the_new_seed(tmp_path):

@@ -8,7 +8,15 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.special
-from tiny import Batches, batches_of, tiny_classifier, tiny_preprocessor, tiny_task
+from tiny import (
+    Batches,
+    as_tensorflow,
+    batches_of,
+    tiny_backbone,
+    tiny_classifier,
+    tiny_preprocessor,
+    tiny_task,
+)
 
 import bert_keras
 from bert_keras.tasks.user_columns import as_columns, is_texts
@@ -24,13 +32,6 @@ def tensor(values):
     import tensorflow as tf
 
     return tf.constant(values)
-
-
-def from_tf_data(values):
-    import tensorflow as tf
-
-    (batch,) = tf.data.Dataset.from_tensor_slices(values).batch(len(values))
-    return batch
 
 
 def in_bytes(values):
@@ -53,7 +54,7 @@ COLUMNS = {
     "numpy object bytes": lambda values: np.array(in_bytes(values), dtype=object),
     "pandas bytes": lambda values: pd.Series(in_bytes(values)),
     "tensor": tensor,
-    "batch of tf.data": from_tf_data,
+    "batch of tf.data": lambda values: next(iter(as_tensorflow(values, len(values)))),
     "datasets": lambda values: datasets.Dataset.from_dict({"column": values})["column"],
 }
 
@@ -67,9 +68,13 @@ def test_texts_in_every_kind_of_column_are_read_alike(shared_classifier, make):
         np.testing.assert_array_equal(*outputs)
 
 
+@pytest.fixture(scope="module")
+def classifier():
+    return tiny_classifier(label_names=NAMES)
+
+
 @pytest.mark.parametrize("make", [COLUMNS[name] for name in COLUMNS if "Dtype" not in name])
-def test_labels_may_be_in_every_kind_of_column(make):
-    classifier = tiny_classifier(label_names=NAMES)
+def test_labels_may_be_in_every_kind_of_column(classifier, make):
     named = [NAMES[label] for label in LABELS]
     for labels in (make(named), np.array(LABELS)[:, None], tuple(LABELS), pl.Series(LABELS)):
         batches = batches_of(classifier, TEXTS, labels)
@@ -80,7 +85,7 @@ def test_labels_may_be_in_every_kind_of_column(make):
 @pytest.mark.parametrize("make", [tensor, in_bytes])
 def test_every_method_reads_strings_of_tensorflow(make):
     texts, pair = make(TEXTS), (make(TEXTS), make(TEXTS))
-    classifier = tiny_classifier()
+    classifier = tiny_classifier(tiny_backbone(initializer_range=0.3))
     assert classifier.classify(texts) == classifier.classify(TEXTS)
     assert classifier.classify(texts[0]) == classifier.classify(TEXTS[0])
     assert classifier.classify((texts[0], texts[0])) == classifier.classify((TEXTS[0], TEXTS[0]))
@@ -96,7 +101,7 @@ def test_every_method_reads_strings_of_tensorflow(make):
         ("QuestionAnswering", "answer", {}),
         ("NextSentencePrediction", "is_next", {}),
     ]:
-        method = getattr(tiny_task(name, **options), method)
+        method = getattr(tiny_task(name, classifier.backbone, **options), method)
         is_pair = name in ("QuestionAnswering", "NextSentencePrediction")
         columns, expected = (pair, (TEXTS, TEXTS)) if is_pair else ((texts,), (TEXTS,))
         assert str(method(*columns)) == str(method(*expected))
@@ -200,13 +205,12 @@ def test_a_tuple_of_texts_validates_a_task_without_labels():
 def test_a_batch_may_be_a_list_of_dicts_an_example_each():
     task = tiny_classifier(label_names=NAMES)
     rows = [{"text": text, "label": label} for text, label in zip(TEXTS, LABELS, strict=True)]
-    expected = task.predict(TEXTS, verbose=0)
+    outputs, scores = task.predict(TEXTS, verbose=0), task.evaluate(TEXTS, LABELS, verbose=0)
     for size in (1, 2, 3, 6):
         batches = Batches([rows[start : start + size] for start in range(0, 6, size)])
-        np.testing.assert_allclose(task.predict(batches, verbose=0), expected, atol=1e-6)
-        assert np.isfinite(task.fit(batches, epochs=1, verbose=0).history["loss"]).all()
-        task = tiny_classifier(label_names=NAMES)
-        expected = task.predict(TEXTS, verbose=0)
+        np.testing.assert_allclose(task.predict(batches, verbose=0), outputs, atol=1e-6)
+        assert task.evaluate(batches, verbose=0) == pytest.approx(scores, abs=1e-6)
+    assert np.isfinite(task.fit(batches, epochs=1, verbose=0).history["loss"]).all()
 
 
 def test_ragged_ids_may_be_unsigned():

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from tiny import tiny_backbone, tiny_classifier
+from tiny import as_data_loader, as_tensorflow, tiny_backbone, tiny_classifier
 
 pytestmark = pytest.mark.once
 
@@ -43,25 +43,17 @@ class Batches(keras.utils.PyDataset):
         return self.wrong(*batch) if index == self.number - 1 else batch
 
 
-def as_data_loader(wrong):
-    import torch
-
+def loader_of(wrong):
     x, y = wrong(*right_batch())
     rows = [({key: array[row] for key, array in x.items()}, y[row]) for row in range(ROWS)]
-    return torch.utils.data.DataLoader(rows, batch_size=ROWS)
-
-
-def as_tensorflow(wrong):
-    import tensorflow as tf
-
-    return tf.data.Dataset.from_tensors(wrong(*right_batch()))
+    return as_data_loader(rows, ROWS)
 
 
 KINDS = {
     "PyDataset": Batches,
     "generator": lambda wrong: (wrong(*right_batch()) for _ in range(1)),
-    "DataLoader": as_data_loader,
-    "tf.data": as_tensorflow,
+    "DataLoader": loader_of,
+    "tf.data": lambda wrong: as_tensorflow(wrong(*right_batch()), ROWS),
 }
 
 

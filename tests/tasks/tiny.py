@@ -94,6 +94,20 @@ class Batches(keras.utils.PyDataset):
         return self.batches[index]
 
 
+def as_tensorflow(arrays, batch_size):
+    """Returns a `tf.data` of the rows of an array, or of a tuple or dict of arrays."""
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices(arrays).batch(batch_size)
+
+
+def as_data_loader(rows, batch_size):
+    """Returns PyTorch's loader of a list of rows."""
+    import torch
+
+    return torch.utils.data.DataLoader(rows, batch_size=batch_size)
+
+
 def guide_to_tasks():
     """Returns the module of docs/guides/a_task_of_your_own.py, imported once."""
     path = pathlib.Path(__file__).parents[2] / "docs" / "guides" / "a_task_of_your_own.py"

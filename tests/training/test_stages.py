@@ -10,25 +10,13 @@ from bert_keras.training.stages import layer_wise_decay
 pytestmark = pytest.mark.once
 
 
-class Block(keras.layers.Layer):
-    """A layer with two layers of its own."""
-
-    def __init__(self, name):
-        super().__init__(name=name)
-        self.parts = [keras.layers.Dense(2, name=part) for part in ("attention", "output")]
-
-    def build(self, input_shape=None):
-        for part in self.parts:
-            part.build((None, 2))
-
-
 class Other(keras.layers.Layer):
     """A backbone with other names of layers, a shared block, and a norm at the top."""
 
     def __init__(self, name="another_one"):
         super().__init__(name=name)
-        shared, last = Block("group"), Block("group_1")
-        self.table = keras.layers.Dense(2, name="lookup")
+        names = ("lookup", "group", "group_1")
+        self.table, shared, last = (keras.layers.Dense(2, name=name) for name in names)
         self.norm = keras.layers.LayerNormalization(name="norm")
         self.num_blocks = 2
         self.stages = [self.table, shared, shared, last]
