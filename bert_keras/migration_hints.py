@@ -68,6 +68,8 @@ _ARGUMENTS = {
     "learning_rate": "`compile(learning_rate=...)`",
     "batchsize": "`batch_size`",
     "freeze": "`frozen`",
+    "output_attentions": "`task.backbone(inputs, return_attentions=True)`",
+    "output_hidden_states": "`task.backbone(inputs, return_hidden_states=True)`",
     "activation": "a task's outputs are logits, and `classify` answers with probabilities",
 }
 

@@ -72,6 +72,9 @@ def test_arguments_of_the_backbone_are_passed_separately(tmp_path):
     ]:
         with pytest.raises(TypeError, match=remedy):
             bert_keras.TextClassifier.from_preset(tmp_path, preprocessor=None, **options)
+    for model in (backbone, task):
+        with pytest.raises(TypeError, match=r"Here: `.*return_hidden_states=True\)`"):
+            model({"token_ids": np.zeros((1, 2), int)}, output_hidden_states=True)
 
 
 @pytest.mark.also_on("tensorflow")

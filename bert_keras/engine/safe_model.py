@@ -61,6 +61,8 @@ class SafeModel(AtomicTrainStep, keras.Model):
         self.check_inputs(inputs)
         if adds_nothing(self, (inputs, *args), kwargs):
             return self.call(inputs, *args, **kwargs)
+        if kwargs.keys() - {"training", "mask"}:
+            check_arguments(kwargs, self.call, ["mask"])
         return super().__call__(inputs, *args, **kwargs)
 
     # Training

@@ -59,6 +59,7 @@ from bert_keras.tasks.user_columns import (
     as_validation_columns,
     check_bucket_window,
     check_labels_and_weights,
+    first_examples,
     normalize_columns,
     num_examples,
     split_off_end,
@@ -500,7 +501,8 @@ class Task(AdaptedTask, BuiltModel):
         if validation_data is not None:
             held_out = as_validation_columns(self, validation_data)
             size = batch_size if validation_batch_size is None else validation_batch_size
-            arguments["validation_data"] = self._evaluation_arguments(held_out, size)["x"]
+            data_of = self._evaluation_arguments(held_out, size, validation_steps)
+            arguments["validation_data"], validation_steps = data_of["x"], data_of["steps"]
         epochs, callbacks, note = self.recipe.begin(
             self, data, batches, epochs, initial_epoch, steps_per_epoch, bucket_window, callbacks
         )
@@ -592,7 +594,8 @@ class Task(AdaptedTask, BuiltModel):
             y: labels; `None` for datasets that yield them.
             batch_size: int, 32 by default.
             sample_weight: float, `(num_examples,)`.
-            verbose, steps, callbacks, return_dict: see `keras.Model.evaluate`.
+            verbose, callbacks, return_dict: see `keras.Model.evaluate`.
+            steps: int, batches to evaluate. Those of texts and arrays hold the first examples.
             **kwargs: further arguments that Keras's `fit` passes for validation.
 
         Returns:
@@ -602,9 +605,9 @@ class Task(AdaptedTask, BuiltModel):
             TypeError, ValueError: texts, inputs or labels do not fit; before any compute.
         """
         columns = normalize_columns(self, x, y, sample_weight)
-        data = self._evaluation_arguments(columns, batch_size)
+        data = self._evaluation_arguments(columns, batch_size, steps)
         with swap_ema_weights(self, self._is_fitting):
-            kwargs |= {"verbose": verbose, "steps": steps, "callbacks": callbacks}
+            kwargs |= {"verbose": verbose, "callbacks": callbacks}
             return super().evaluate(**data, return_dict=return_dict, **kwargs)
 
     def predict(
@@ -623,9 +626,9 @@ class Task(AdaptedTask, BuiltModel):
             x: texts, or ready inputs, see the class.
             batch_size: int, 32 by default. For texts the default is the number of rows that hold
                 16,384 tokens on an accelerator, or 2,048 on PyTorch on the CPU, padding included;
-                with `steps` or `callbacks`, or a `predict_step` of your own, it is 32.
+                with `callbacks` or a `predict_step` of your own, it is 32; `steps` counts by 32.
             verbose, callbacks: see `keras.Model.predict`.
-            steps: int, for a dataset.
+            steps: int, batches to predict. Those of texts and arrays hold the first examples.
 
         Returns:
             NumPy arrays in the structure of the task's output.
@@ -637,21 +640,21 @@ class Task(AdaptedTask, BuiltModel):
         if columns.kind == "batches":
             dataset = adapt(self, columns.x, training=False)
             return super().predict(dataset, batch_size, verbose, steps, callbacks)
+        columns = first_examples(columns, steps, batch_size)
         rows = self.encode_columns(columns, training=False)
         is_plain = type(rows).collect is Rows.collect
         if is_plain:
             check_not_empty(rows, "`predict` needs at least one row")
-        by_keras = steps is not None or callbacks
-        if by_keras and not is_plain:
+        elif callbacks:
             raise ValueError(
-                f"`predict` of {type(self).__name__} takes `steps` and `callbacks` only with ready "
-                f"inputs. Received: steps={steps}, callbacks={callbacks} with texts. Leave them "
-                "out, or pass what the preprocessor returns."
+                f"`predict` of {type(self).__name__} takes `callbacks` only with ready inputs. "
+                f"Received: callbacks={callbacks} with texts. Leave them out, or pass what the "
+                "preprocessor returns."
             )
-        if by_keras or (is_plain and validation.overrides(self, "predict_step")):
+        if callbacks or (is_plain and validation.overrides(self, "predict_step")):
             options = {"shuffle": False, "pad_last_batch": COMPILES_SHAPES}
             batches = BucketedBatches(rows, batch_size=batch_size, **options)
-            outputs = super().predict(batches, None, verbose, steps, callbacks)
+            outputs = super().predict(batches, None, verbose, None, callbacks)
             return keras.tree.map_structure(batches.restore_order, outputs)
         found = self.predict_rows(rows, batch_size, verbose) if len(rows) else ()
         if not is_plain:
@@ -725,11 +728,13 @@ class Task(AdaptedTask, BuiltModel):
             batches.epoch = epoch
         return shard_batches(self, batches) if is_distributed(self) else batches
 
-    def _evaluation_arguments(self, columns, batch_size):
-        """Returns the arguments of `keras.Model.evaluate` that hold the data, checked."""
+    def _evaluation_arguments(self, columns, batch_size, steps):
+        """Returns the arguments of `keras.Model.evaluate` that say on which data, checked."""
         if columns.kind == "batches":
-            return dataset_arguments(self, columns, batch_size)
-        return {"x": self.make_batches(self.encode_columns(columns), batch_size)}
+            return dataset_arguments(self, columns, batch_size) | {"steps": steps}
+        # Not the first batches of all examples: those are the longest ones.
+        columns = first_examples(columns, steps, batch_size)
+        return {"x": self.make_batches(self.encode_columns(columns), batch_size), "steps": None}
 
     def check_has_preprocessor(self) -> None:
         """Raises `ValueError` if there is nothing to tokenize texts with."""

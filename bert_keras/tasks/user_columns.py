@@ -23,6 +23,7 @@ from bert_keras.checks import (
 )
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.migration_hints import our_input
+from bert_keras.preprocessing.batching import DEFAULT_BATCH_SIZE
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tasks import question_examples
 
@@ -423,6 +424,15 @@ def split_off_end(columns, share):
         )
     parts = (slice(None, num_first), slice(num_first, None))
     return [Columns(*(_cut(x, part) for x in columns[:3]), columns.kind) for part in parts]
+
+
+def first_examples(columns, steps, batch_size):
+    """Returns the examples of the first `steps` batches, or all if `steps` is `None`."""
+    if steps is None:
+        return columns
+    size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
+    part = slice(check_int("steps", steps) * size)
+    return Columns(*(_cut(x, part) for x in columns[:3]), columns.kind)
 
 
 def _cut(x, part):

@@ -242,6 +242,7 @@ def scores(highest=9.0):
         ("a.csv", 'text, label\n"b", yes\n"a", "b, c"\n', {}, "line 3: .* not 3"),
         ("a.json", '{"text": {"0": "a"}, "label": {"0": 1}}\n{"text": 1}\n', {}, "line 2: .*keys"),
         ("a.json", '{\n"text": {"0": "a"}}', {}, r'list of JSON objects.*orient="records"'),
+        ("a.jsonl", '{"text": "a", "label": 1}\n{"header": {}}\n', {}, "line 2: .*text"),
         ("a.jsonl", LISTS, {}, "line 1: a row must have one label.*multi_label"),
         ("a.csv", JIGSAW, {"label_column": "toxic,insult"}, "need the problem type multi_label"),
         ("a.csv", "text,x,y\na,1,2\n", {"label_column": "x,y", **MULTI}, r"line 2: .* 0 or 1.*'2'"),

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.special
+from checks import assert_close
 from tiny import (
     Batches,
     as_tensorflow,
@@ -195,6 +196,24 @@ def test_options_that_need_other_inputs_are_refused_with_the_remedy():
         task.predict(texts, steps=None, callbacks=[], verbose=0)
         with pytest.raises(ValueError, match=r"callbacks=\[.*\] with texts. Leave"):
             task.predict(texts, callbacks=callbacks)
+
+
+def test_steps_count_batches_of_the_first_examples_not_of_the_longest():
+    texts, labels = ["a", "b c", "a b c d", "b", "c d e f g"], [0, 1, 0, 1, 1]
+    task = tiny_classifier()
+    first, of_first = (texts[:4], labels[:4]), {"batch_size": 2, "verbose": 0}
+    expected = task.evaluate(*first, **of_first)
+    assert task.evaluate(texts, labels, steps=2, **of_first) == pytest.approx(expected)
+    found = task.predict(texts, steps=2, **of_first)
+    assert_close(found, task.predict(texts[:4], verbose=0))
+    inputs = task.preprocessor(texts)
+    assert_close(task.predict(inputs, steps=2, **of_first), found)
+    task.compile(keras.optimizers.SGD(0.0))
+    options = {"validation_data": (texts, labels), "validation_steps": 2, "epochs": 1}
+    history = task.fit(texts, labels, **options, **of_first).history
+    assert history["val_loss"] == pytest.approx(expected[:1])
+    with pytest.raises(ValueError, match="`steps` must be an int from 1"):
+        task.predict(texts, steps=0)
 
 
 def test_a_tuple_of_texts_validates_a_task_without_labels():
