@@ -86,7 +86,7 @@ else:
     from bert_keras.tokenizers.wordpiece import WordPieceTokenizer as WordPieceTokenizer
     from bert_keras.training.optimizer import AdamW as AdamW
     from bert_keras.training.schedules import WarmupDecay as WarmupDecay
-    from bert_keras.training.stages import layer_wise_decay as layer_wise_decay
+    from bert_keras.training.schedules import layer_wise_decay as layer_wise_decay
 
 if _TYPE_CHECKING:
     from bert_keras import corpora as corpora

@@ -15,7 +15,6 @@ from bert_keras.checks import (
 )
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.training.default_hyperparameters import bias_of_new
 
 PROBLEM_TYPES = ("single_label", "multi_label", "regression")
 
@@ -166,6 +165,12 @@ def learn_label_names(task, labels):
         task.set_num_classes(len(names))
     task.label_names = names
     return "Labels by class: " + ", ".join(f"{i} {name!r}" for i, name in enumerate(names))
+
+
+def bias_of_new(head):
+    """Returns the bias of a head's last layer, or `None` if it has none or was trained."""
+    bias = getattr(getattr(head, "dense", None), "bias", None)
+    return None if bias is None or ops.convert_to_numpy(bias).any() else bias
 
 
 def _class_indices(names, label_names):

@@ -18,7 +18,7 @@ from bert_keras.tasks.encoded_labels import as_classes, learn_label_names
 from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.text_embedder import TextEmbedder
 from bert_keras.tasks.user_columns import is_columns, normalize_columns
-from bert_keras.training.default_hyperparameters import RATE
+from bert_keras.training.schedules import RATE
 from bert_keras.types import Data, Labels, Pooling, TaskOptions
 
 # Pairs of an epoch by default: at BERT's rate of 5e-5, and the fewest at a higher rate.

@@ -121,7 +121,7 @@ class Task(AdaptedTask, BuiltModel):
     A task is compiled when it is made. The defaults are BERT's recipe: AdamW with weight decay on
     kernels only, gradients clipped to norm 1, a learning rate that rises over the first tenth of
     the steps and falls linearly to 0. If you choose neither epochs nor rate, a short run is made
-    longer and faster, see `bert_keras.training.default_hyperparameters`. With that default
+    longer and faster, see `bert_keras.training.schedules`. With that default
     optimizer each call of `fit` is a training run of its own, with a new optimizer and schedule;
     `initial_epoch` above 0 continues the run.
 
@@ -166,14 +166,14 @@ class Task(AdaptedTask, BuiltModel):
     has_classes = True
     # Whether most targets are negative, as in tagging; `fit` then gives a short run more epochs.
     has_imbalanced_targets = False
-    # Whether `fit` may choose the number of epochs and the rate, see `default_hyperparameters`.
+    # Whether `fit` may choose the number of epochs and the rate, see `training.schedules`.
     is_fine_tuned = True
     # What its labels are, so that Keras's metrics can read them: a `metrics.label_kinds.LabelKind`,
     # or a dict of them by output. `None`: metrics get labels and outputs as they are.
     label_kind = None
     # Whether the head reads no token's vector but the first.
     reads_first_token_only = False
-    # Other tasks that this one trains, and weights that it does not train, see `freezing`.
+    # Other tasks that this one trains, and weights that it does not train.
     tasks = untrained_variables = ()
     # Whether `fit` is running.
     _is_fitting = False
@@ -241,18 +241,59 @@ class Task(AdaptedTask, BuiltModel):
         """
         return self.backbone(inputs, training=training and self.frozen != "backbone", **options)
 
-    # What trains, see `freezing`.
+    # What trains
 
     @property
     def reads_pooled_output(self) -> bool:
         """Whether the task's output depends on the backbone's pooler."""
         return getattr(self, "pooling", None) == "pooler"
 
-    excluded_weights = property(freezing.excluded_weights)
-    trainable_variables = freezing.trained("trainable_variables")
-    non_trainable_variables = freezing.complement_property("trainable_variables", of="variables")
-    trainable_weights = freezing.trained("trainable_weights")
-    non_trainable_weights = freezing.complement_property("trainable_weights", of="weights")
+    @property
+    def excluded_weights(self) -> list[keras.Variable]:
+        """The trainable weights that this task does not train; other tasks on the backbone may.
+
+        Those of the frozen part of the backbone, of its pooler if the task does not read it, and of
+        `untrained_variables`; for a task made of `tasks`, also those that these do not train. Keras
+        would warn about a pooler without a gradient on some backends, and on JAX weight decay would
+        shrink it. Layers that all blocks share are frozen along with the first block; otherwise its
+        output would change.
+        """
+        backbone = getattr(self, "backbone", None)
+        if backbone is None:  # The constructor has not set it yet.
+            return []
+        excluded, frozen = [*self.untrained_variables], getattr(self, "frozen", None)
+        if frozen == "backbone":
+            excluded += backbone.weights
+        elif frozen is not None:
+            below_blocks = len(backbone.stages) - backbone.num_blocks
+            num_stages = 1 if frozen in ("embeddings", 0) else below_blocks + frozen
+            for stage in backbone.stages[:num_stages]:
+                excluded += stage.weights
+        for part in self.tasks:
+            excluded += part.excluded_weights
+        if backbone.pooler is not None and not self.reads_pooled_output:
+            excluded += backbone.pooler.weights
+        return excluded
+
+    @property
+    def trainable_weights(self) -> list[keras.Variable]:
+        """The weights that `fit` changes: Keras's, without the `excluded_weights`."""
+        excluded = set(map(id, self.excluded_weights))
+        return [weight for weight in super().trainable_weights if id(weight) not in excluded]
+
+    trainable_variables = trainable_weights
+
+    @property
+    def non_trainable_weights(self) -> list[keras.Variable]:
+        """The weights that `fit` does not change."""
+        changed = set(map(id, self.trainable_weights))
+        return [weight for weight in self.weights if id(weight) not in changed]
+
+    @property
+    def non_trainable_variables(self) -> list[keras.Variable]:
+        """The variables that `fit` does not train, states of random numbers among them."""
+        changed = set(map(id, self.trainable_weights))
+        return [variable for variable in self.variables if id(variable) not in changed]
 
     # What a subclass defines
 
@@ -344,7 +385,7 @@ class Task(AdaptedTask, BuiltModel):
                 `learning_rate` to `gradient_accumulation_steps` are for the first two.
             loss: `"auto"` for the task's own, or any Keras loss.
             learning_rate: float, the peak. The paper searches 2e-5, 3e-5, 5e-5. By default 5e-5,
-                and more for a short run, see `bert_keras.training.default_hyperparameters`.
+                and more for a short run, see `bert_keras.training.schedules`.
             weight_decay: float, on kernels and embeddings, not on biases and norms.
             warmup: float, fraction of the steps of `fit`; or int, number of steps.
             lr_schedule: `"linear"`, `"cosine"` or `"constant"`, the shape after the warm-up, see
@@ -454,7 +495,7 @@ class Task(AdaptedTask, BuiltModel):
             x: texts, or ready inputs, see the class.
             y: labels; `None` for datasets that yield them.
             batch_size: int, 32 by default.
-            epochs: int; by default as many as `bert_keras.training.default_hyperparameters`
+            epochs: int; by default as many as `bert_keras.training.schedules`
                 chooses: 3, or more if the run would have too few steps to learn; 1 for embedders,
                 in pre-training, with `steps_per_epoch`, with `"lamb"` or an optimizer of your own,
                 and with a constant rate without warm-up. For few epochs JAX compiles fewer lengths,

@@ -23,7 +23,6 @@ from bert_keras.tasks import encoded_labels
 from bert_keras.tasks.task import ServingSignature, Task
 from bert_keras.tasks.user_columns import is_empty
 from bert_keras.tasks.validation import head_for, head_settings
-from bert_keras.training.default_hyperparameters import start_at_label_frequencies
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import (
     Data,
@@ -179,13 +178,22 @@ cross-entropy | logits `(batch, num_classes)` |
         return LabelKind(kinds[self.problem_type], self.num_classes)
 
     def prepare_head(self, data):
-        """Starts a new head for several labels at their shares.
+        """Sets the bias of a new head for several labels to `log(p / (1 - p))`.
 
-        See `training.default_hyperparameters`.
+        With `p` the share of texts with each label, the head begins by predicting these shares.
+        From a bias of 0, which predicts one half, a short run would only learn that labels are
+        rare. A frozen or trained head is not changed.
+
+        Reference:
+            [Lin et al., 2017](https://arxiv.org/abs/1708.02002), section 4.1, "Initialization".
         """
         labels = getattr(data, "labels", None)  # A stream does not know them beforehand.
-        if self.has_imbalanced_targets and labels is not None:
-            start_at_label_frequencies(self.head, labels)
+        if not self.has_imbalanced_targets or labels is None:
+            return
+        bias = encoded_labels.bias_of_new(self.head)
+        if bias is not None and bias.trainable:
+            share = (np.sum(labels, axis=0) + 1) / (len(labels) + 2)
+            bias.assign(np.log(share / (1 - share)))
 
     @property
     def serving_signature(self) -> ServingSignature:

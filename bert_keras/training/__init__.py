@@ -16,7 +16,7 @@ from bert_keras.training.matryoshka import Matryoshka as Matryoshka
 from bert_keras.training.optimizer import AdamW as AdamW
 from bert_keras.training.optimizer import Lamb as Lamb
 from bert_keras.training.schedules import WarmupDecay as WarmupDecay
-from bert_keras.training.stages import layer_wise_decay as layer_wise_decay
+from bert_keras.training.schedules import layer_wise_decay as layer_wise_decay
 from bert_keras.training.teacher_losses import EmbeddingMSE as EmbeddingMSE
 from bert_keras.training.teacher_losses import MarginMSE as MarginMSE
 from bert_keras.training.teacher_losses import TeacherDivergence as TeacherDivergence

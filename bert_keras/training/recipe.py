@@ -20,18 +20,19 @@ from bert_keras.engine.keras_internals import schedule_of
 from bert_keras.engine.train_step import device_scope, inner_optimizer, is_distributed
 from bert_keras.signatures import check_arguments
 from bert_keras.training.averages import steps_done
-from bert_keras.training.default_hyperparameters import (
-    EPOCHS,
-    RATE,
-    default_epochs,
-    default_rate,
-    describe_run,
-)
 from bert_keras.training.losses import CrossReplicaLoss, OneHotLoss, SparseCrossentropy
 from bert_keras.training.optimizer import AdamW, Lamb
 from bert_keras.training.random_state import PerProcessRng, RestoreState, as_json
-from bert_keras.training.schedules import LR_SCHEDULES, WarmupDecay
-from bert_keras.training.stages import layer_wise_decay
+from bert_keras.training.schedules import (
+    EPOCHS,
+    LR_SCHEDULES,
+    RATE,
+    WarmupDecay,
+    default_epochs,
+    default_rate,
+    describe_run,
+    layer_wise_decay,
+)
 
 # The optimizers that the recipe makes.
 OPTIMIZERS = {"auto": AdamW, "lamb": Lamb}
@@ -52,7 +53,7 @@ ONE_HOT_LOSSES = (keras.losses.CategoricalCrossentropy, keras.losses.Categorical
 SCORE_LOSSES = (str, keras.losses.BinaryCrossentropy, keras.losses.BinaryFocalCrossentropy)
 # The arguments of `Task.compile` that configure the optimizer.
 DEFAULTS = {
-    "learning_rate": None,  # See `default_hyperparameters`.
+    "learning_rate": None,  # See `training.schedules`.
     "weight_decay": 0.01,
     "warmup": 0.1,
     "lr_schedule": "linear",
@@ -234,7 +235,7 @@ class TrainingConfig:
             )
 
     def _may_choose(self, task):
-        """Whether epochs and rate may depend on the steps, see `default_hyperparameters`."""
+        """Whether epochs and rate may depend on the steps, see `training.schedules`."""
         return self.optimizer == "auto" and self.has_schedule and task.is_fine_tuned
 
     def peak_rate(self, task, total_steps=None):

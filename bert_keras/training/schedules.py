@@ -1,14 +1,87 @@
-"""Learning-rate schedules with warm-up."""
+"""How long and at which learning rates a run trains: by default, over its steps, and over layers.
+
+The paper fine-tunes for 3 epochs at 5e-5 (its grid is 2 to 4 epochs, 2e-5 to 5e-5), with at least
+2,500 examples and an encoder 768 wide or more. With 200 examples that is 21 steps, in which a new
+head learns little. So where the user chooses neither, a short run is made longer, and a narrow
+encoder gets a higher rate in it. Rare targets need the most steps: few words are part of an entity,
+a question has one answer among all spans, and a text has few of many labels:
+
+```
+epochs = clip(LEAST_STEPS / steps per epoch, 3, MOST_EPOCHS)  # LEAST_STEPS_OF_RARE if rare
+rate   = 5e-5 * clip(ENOUGH_STEPS / steps, 1, min((768 / hidden_dim)², MOST_RATE_FACTOR))
+```
+
+From 1,000 steps on, and for encoders at least 768 wide, the rate is the paper's. The measurements
+are in docs/en/guides/few_examples.md.
+
+Reference:
+    [Devlin et al., 2019](https://arxiv.org/abs/1810.04805), appendix A.3;
+    [Mosbach et al., 2021](https://arxiv.org/abs/2006.04884): small data sets need more epochs;
+    [Turc et al., 2019](https://arxiv.org/abs/1908.08962): rates of up to 3e-4 for small models.
+"""
 
 import math
+import posixpath
+import re
 
 import keras
 from keras import ops
 
 from bert_keras.checks import check_choice, check_int, check_number, is_int, is_number
+from bert_keras.engine.variable_paths import relative_path
 from bert_keras.types import LrSchedule, Tensor
 
 LR_SCHEDULES = ("linear", "cosine", "constant")
+EPOCHS, RATE = 3, 5e-5
+LEAST_STEPS, LEAST_STEPS_OF_RARE, MOST_EPOCHS = 70, 300, 30
+ENOUGH_STEPS, MOST_RATE_FACTOR = 1000, 10
+
+
+def default_epochs(num_batches: float, has_imbalanced_targets: bool = False) -> int:
+    """Returns the number of epochs of a run with this many steps in an epoch.
+
+    Args:
+        num_batches: steps in an epoch.
+        has_imbalanced_targets: see `Task.has_imbalanced_targets`.
+
+    Example:
+        >>> [default_epochs(steps) for steps in (2, 7, 20, 75)]
+        [30, 10, 4, 3]
+        >>> [default_epochs(steps, has_imbalanced_targets=True) for steps in (2, 7, 20, 75)]
+        [30, 30, 15, 4]
+    """
+    least = LEAST_STEPS_OF_RARE if has_imbalanced_targets else LEAST_STEPS
+    return max(EPOCHS, min(MOST_EPOCHS, math.ceil(least / num_batches)))
+
+
+def default_rate(num_steps: int, hidden_dim: int) -> float:
+    """Returns the peak rate of a run of this many steps, for an encoder of this width.
+
+    Example:
+        >>> [default_rate(steps, 384) for steps in (200, 500, 1000)]
+        [0.0002, 0.0001, 5e-05]
+        >>> default_rate(200, 768)
+        5e-05
+    """
+    most = max(1.0, min((768 / hidden_dim) ** 2, MOST_RATE_FACTOR))
+    return RATE * min(max(ENOUGH_STEPS / max(1, num_steps), 1.0), most)
+
+
+def describe_run(epochs: int, num_steps: int, rate: float, is_longer: bool) -> str:
+    """Returns one line that says how a run differs from the paper's recipe.
+
+    Args:
+        is_longer: whether the default chose more epochs than the paper, not only a higher rate.
+    """
+    reason = f"{RATE:g} would be too low for so few steps. `learning_rate` changes this."
+    if is_longer:
+        reason = (
+            f"{EPOCHS} epochs at {RATE:g} would be too short. "
+            "`epochs` and `learning_rate` change this."
+        )
+    run = "1 epoch" if epochs == 1 else f"{epochs} epochs"
+    steps = "1 step" if num_steps == 1 else f"{num_steps} steps"
+    return f"Training for {run}, {steps}, at a peak rate of {rate:.2g}, since {reason}"
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -90,3 +163,57 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
     def get_config(self):
         names = ("peak_learning_rate", "total_steps", "warmup", "lr_schedule")
         return {name: getattr(self, name) for name in names}
+
+
+def layer_wise_decay(
+    backbone: keras.layers.Layer, rate: float, head: float = 1.0
+) -> list[tuple[str, float]]:
+    """Returns learning-rate multipliers that fall with the distance from the head.
+
+    Lower layers hold general knowledge and need smaller steps: of `n` stages (the embeddings, what
+    all blocks share, then each block), stage `i`, counted from 0, has `rate ** (n - i)` times the
+    learning rate. What lies above them in the backbone, such as a pooler, has the multiplier 1.
+    Weights are found by their paths within the backbone, whatever its name is.
+
+    Args:
+        backbone: a `Backbone`, or any layer with `stages`.
+        rate: float, above 0 and at most 1; Sun et al. found 0.95 best.
+        head: float, multiplier of all weights outside the backbone.
+
+    Returns:
+        List of (pattern, multiplier), the `learning_rate_multipliers` of `AdamW`.
+
+    Raises:
+        ValueError: `rate` or `head` is out of range.
+
+    Example:
+    ```python
+    AdamW(2e-5, learning_rate_multipliers=layer_wise_decay(backbone, rate=0.95, head=5.0))
+    ```
+
+    Reference:
+        [Sun et al., 2019](https://arxiv.org/abs/1905.05583), section 5.3.4, where the top layer
+        has multiplier 1, not `rate`; the convention here is that of
+        [ELECTRA](https://arxiv.org/abs/2003.10555), which has the multiplier 1 above that layer.
+    """
+    if not (is_number(rate) and 0 < rate <= 1):
+        raise ValueError(f"`rate` must be above 0 and at most 1. Received: {rate!r}.")
+    check_number("head", head)
+    stages = _patterns(backbone)
+    multipliers = [(stage, rate ** (len(stages) - i)) for i, stage in enumerate(stages)]
+    # The pooler has no row of its own: a row without a trainable weight causes a warning.
+    parts = dict.fromkeys(relative_path(weight).partition("/")[0] for weight in backbone.weights)
+    return [*multipliers, (rf"^(?![^/]+/({'|'.join(map(re.escape, parts))})/)", head)]
+
+
+def _patterns(backbone):
+    """Returns a regular expression for each stage: what the paths of its weights have in common.
+
+    The first part of a path is the backbone's name, which is left open. A stage that occurs several
+    times, because layers share it, counts once.
+    """
+    folders = (
+        posixpath.commonpath([relative_path(weight).rpartition("/")[0] for weight in stage.weights])
+        for stage in backbone.stages
+    )
+    return list(dict.fromkeys(rf"^[^/]+/{re.escape(folder)}/" for folder in folders))

@@ -35,7 +35,7 @@ from bert_keras.cli import (
 from bert_keras.cli.kinds import TASKS
 from bert_keras.datasets import LabelledTexts
 from bert_keras.presets.assign import NewHead
-from bert_keras.training import default_hyperparameters
+from bert_keras.training import schedules
 
 TEXTS, LONG, TAGS = "text_classification", "long_text_classification", "token_classification"
 QUESTIONS, PAIRS, CHOICES = "question_answering", "text_embedding", "multiple_choice"
@@ -279,7 +279,7 @@ def test_a_vocabulary_of_another_language_is_warned_of(run):
 def test_a_short_run_says_how_it_trains_and_how_good_it_is(
     preset, yes_and_no, capsys, monkeypatch, recwarn
 ):
-    monkeypatch.setattr(default_hyperparameters, "LEAST_STEPS", 12)
+    monkeypatch.setattr(schedules, "LEAST_STEPS", 12)
     train.main([TEXTS, *arguments(**yes_and_no, preset=preset, batch_size=4, output_dir="x")])
     printed = capsys.readouterr().out
     assert "Training for 4 epochs, 12 steps, at a peak rate of 0.0005" in printed

@@ -21,7 +21,7 @@ from bert_keras.layers.encoder import Encoder, EncoderBlock
 from bert_keras.layers.feed_forward import FeedForward
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.models.mpnet import RelativeBias
-from bert_keras.training.stages import layer_wise_decay
+from bert_keras.training.schedules import layer_wise_decay
 
 pytestmark = pytest.mark.once
 

@@ -5,7 +5,7 @@ from checks import TINY, check_backbone, check_parity, random_inputs, to_numpy
 
 import bert_keras
 from bert_keras.presets.assign import relative_path
-from bert_keras.training.stages import layer_wise_decay
+from bert_keras.training.schedules import layer_wise_decay
 
 pytestmark = pytest.mark.once
 

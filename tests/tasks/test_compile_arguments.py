@@ -10,7 +10,7 @@ import bert_keras
 from bert_keras.datasets import QuestionExample
 from bert_keras.metrics import MaskedPerplexity
 from bert_keras.tasks.question_examples import Answer
-from bert_keras.training import Lamb, default_hyperparameters
+from bert_keras.training import Lamb, schedules
 
 pytestmark = pytest.mark.once
 
@@ -97,13 +97,13 @@ def peak(task):
     ],
 )
 def test_without_epochs_rare_targets_are_learned_in_more_steps(monkeypatch, name, options, x, y):
-    monkeypatch.setattr(default_hyperparameters, "LEAST_STEPS_OF_RARE", 4)
+    monkeypatch.setattr(schedules, "LEAST_STEPS_OF_RARE", 4)
     history = tiny_task(name, **options).fit(x, y, batch_size=2, verbose=0).history
     assert len(history["loss"]) == 4
 
 
 def test_without_epochs_and_rate_a_short_run_is_longer_and_faster(capsys, monkeypatch):
-    monkeypatch.setattr(default_hyperparameters, "LEAST_STEPS", 10)
+    monkeypatch.setattr(schedules, "LEAST_STEPS", 10)
     task = classifier(num_layers=1)  # 16 wide.
     history = task.fit(READY, LABELS, batch_size=4, verbose=2).history
     assert len(history["loss"]) == 5 and peak(task) == pytest.approx(5e-4)

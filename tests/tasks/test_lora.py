@@ -8,7 +8,7 @@ from tiny import tiny_backbone, tiny_classifier
 import bert_keras
 from bert_keras.presets.assign import relative_path
 from bert_keras.presets.safetensors_io import read_safetensors
-from bert_keras.training.stages import layer_wise_decay
+from bert_keras.training.schedules import layer_wise_decay
 
 pytestmark = pytest.mark.once
 

@@ -10,8 +10,7 @@ from tied_model import TOKENS, Tied, make_tied_model
 
 import bert_keras
 from bert_keras.training.optimizer import AdamW, Lamb
-from bert_keras.training.schedules import WarmupDecay
-from bert_keras.training.stages import layer_wise_decay
+from bert_keras.training.schedules import WarmupDecay, layer_wise_decay
 
 pytestmark = pytest.mark.once
 

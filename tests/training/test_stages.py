@@ -5,7 +5,7 @@ import re
 import keras
 import pytest
 
-from bert_keras.training.stages import layer_wise_decay
+from bert_keras.training.schedules import layer_wise_decay
 
 pytestmark = pytest.mark.once
 
