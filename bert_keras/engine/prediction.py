@@ -24,47 +24,44 @@ from bert_keras.engine.train_step import is_distributed, runs_cuda_graphs
 _lock = threading.Lock()
 
 
-class Prediction:
-    """A model in inference mode, from a dict of arrays to outputs, compiled as the model is.
+def predicted(model, batches):
+    """Yields a model's outputs for batches as NumPy arrays.
+
+    A batch is sent to the device before the outputs of the previous one are waited for. Signals
+    wait during a call: they would leave Keras's record of the current call behind, and NumPy may
+    swallow the exception that a handler raises.
 
     Args:
         model: a `keras.Model` whose variables exist.
-        compiled_for: what the compiled function depends on, see `prediction_of`.
+        batches: iterable of dicts of arrays, or of tuples that begin with them.
     """
-
-    def __init__(self, model, compiled_for):
-        self.compiled_for = compiled_for
-        options = {"training": False} if takes_training(model) else {}
-        self._run = _FUNCTIONS[keras.backend.backend()](model, options)
-
-    def over(self, batches):
-        """Yields the outputs of batches as NumPy arrays.
-
-        A batch is sent to the device before the outputs of the previous one are waited for.
-        Signals wait during a call: they would leave Keras's record of the current call behind, and
-        NumPy may swallow the exception that a handler raises.
-        """
-        last = None
-        for batch in batches:
-            with defer_signals():
-                outputs = self._run(inputs_of(batch))
-            if last is not None:
-                yield _as_numpy(last)
-            last = outputs
+    predict, last = _function_of(model), None
+    for batch in batches:
+        with defer_signals():
+            outputs = predict(inputs_of(batch))
         if last is not None:
             yield _as_numpy(last)
+        last = outputs
+    if last is not None:
+        yield _as_numpy(last)
 
 
-def prediction_of(model):
-    """Returns the `Prediction` of a model, a new one if the model has changed."""
+def _function_of(model):
+    """Returns a model in inference mode, compiled as the model is; anew if the model has changed.
+
+    It is a function from a dict of arrays to outputs.
+    """
     if keras.backend.backend() == "torch" and model.training:
         model.eval()  # As in Keras's `predict`.
     shared = keras.distribution.distribution()
     settings = variable_paths.version, model.run_eagerly, model.jit_compile, shared
     with _lock:
-        if model._prediction is None or model._prediction.compiled_for != settings:
-            model._prediction = Prediction(model, settings)
-        return model._prediction
+        compiled_for, function = model._prediction or (None, None)
+        if compiled_for != settings:
+            options = {"training": False} if takes_training(model) else {}
+            function = _FUNCTIONS[keras.backend.backend()](model, options)
+            model._prediction = settings, function
+        return function
 
 
 def _jax_function(model, options):

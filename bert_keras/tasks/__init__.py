@@ -17,7 +17,7 @@ rows with labels                         encoded_labels.py    `encode_texts` and
 {token_ids, segment_ids, padding_mask}
   |
   v  optimizer of this run               ../training/recipe.py          TrainingConfig.begin
-  v  Keras's loop, in whole steps        ../engine/safe_model.py        SafeModel.fit
+  v  Keras's loop, in whole steps        ../models/model.py             BuiltModel.fit
   v  one step                            ../engine/train_step.py        AtomicTrainStep
   |                                      text_classifier.py   TextClassifier.call
 hidden states                            ../models/backbone.py          Backbone.call
