@@ -269,12 +269,9 @@ class ChoiceAnswerer(Answerer):
         check_same_length(rule, contexts=contexts, choices=choices)
         names = [f"choices[{index}]" for index in range(len(choices))]
         choices = [as_texts(as_column(x, n), n) for x, n in zip(choices, names, strict=True)]
-        counts = np.array([len(row) for row in choices])
-        raise_at_first(counts == 0, choices, "Each context needs at least one choice")
-        ids, _ = self.packer.tokenize(contexts)
-        choice_ids, _ = self.packer.tokenize([text for row in choices for text in row])
-        repeated = np.repeat(np.arange(len(contexts)), counts)
-        return GroupRows(self.packer, ids.take(repeated), choice_ids, counts)
+        is_empty = [not row for row in choices]
+        raise_at_first(is_empty, choices, "Each context needs at least one choice")
+        return GroupRows.of_lists(self.packer, contexts, choices)
 
     def answer(self, rows, batches, contexts, choices):
         answers = []

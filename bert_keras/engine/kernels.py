@@ -128,9 +128,8 @@ def attention_with_dropout(query, key, value, mask, bias, scale, dropout):
     """
     if _BACKEND != "tensorflow":
         attentions = probabilities(query, key, mask, bias, scale)
-        if _keeps_dropout_mask(attentions, dropout):
-            kept = _kept(attentions, dropout.rate)
-            return _Mixed.apply(attentions, value, kept, 1 / (1 - _rounded(dropout.rate)))
+        if draws_cheaply(attentions, dropout):
+            return _Mixed.apply(attentions, value, *_kept(attentions, dropout.rate))
         return ops.matmul(dropout(attentions, training=True), value)
 
     @computed_again
@@ -141,32 +140,26 @@ def attention_with_dropout(query, key, value, mask, bias, scale, dropout):
     return formula(query, key, value, mask, bias, dropout.seed_generator.next())
 
 
-def _keeps_dropout_mask(attentions, dropout):
-    """Whether `_Mixed` may take part: autocast changes dtypes in forward passes alone."""
-    if _BACKEND != "torch" or dropout.seed is not None or torch.is_autocast_enabled("cpu"):
+def draws_cheaply(x, dropout):
+    """Whether `_kept` makes the mask of a dropout layer, on a CPU with PyTorch.
+
+    `torch.compile` cannot trace 64-bit draws, and autocast changes dtypes in forward passes alone.
+    """
+    if not is_torch(x) or not x.is_cpu or dropout.seed is not None:
         return False
-    return draws_in_one_thread(attentions)
-
-
-def draws_in_one_thread(x):
-    """Whether `_kept` draws for a PyTorch tensor; `torch.compile` cannot trace 64-bit draws."""
-    return x.is_cpu and not torch.compiler.is_compiling()
-
-
-def _rounded(rate):
-    """Returns the rate as a multiple of 1 / 65,536 below 1."""
-    return min(round(rate * 2**16), 2**16 - 1) / 2**16
+    return not (torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"))
 
 
 def _kept(like, rate):
-    """Returns which elements dropout keeps, bool of the shape of a PyTorch tensor on the CPU.
+    """Returns which elements dropout keeps, bool of the shape of `like`, and their scale.
 
-    Four 16-bit numbers of each 64-bit draw decide, since PyTorch draws in one thread.
+    Four 16-bit numbers of each 64-bit draw decide, since PyTorch draws in one thread. So the rate
+    is a multiple of 1 / 65,536 below 1.
     """
-    size = like.numel()
+    size, limit = like.numel(), min(round(rate * 2**16), 2**16 - 1)
     draws = torch.empty(-(-size // 4), dtype=torch.int64).random_(-(2**63), None)
     bits = draws.view(torch.int16)[:size].view(like.shape)
-    return bits >= int(_rounded(rate) * 2**16) - 2**15
+    return bits >= limit - 2**15, 1 / (1 - limit / 2**16)
 
 
 def uses_block_sparse(length, size):
@@ -268,12 +261,7 @@ def join_heads(x):
 def torch_device():
     """Returns the device on which Keras makes tensors of PyTorch now."""
     scope = getattr(scopes, "torch_device", None)
-    return torch.device(scope) if scope else _first_device()
-
-
-@functools.cache
-def _first_device():
-    return ops.empty(()).device
+    return torch.device(scope) if scope else ops.empty(()).device
 
 
 def has_accelerator():
@@ -337,7 +325,8 @@ def dropped(inputs, seed, rate):
         rate: float.
     """
     if _BACKEND == "torch":
-        return inputs * _kept(inputs, rate) * (1 / (1 - _rounded(rate)))
+        mask, scale = _kept(inputs, rate)
+        return inputs * mask * scale
     dtype = keras.backend.result_type(inputs.dtype, "float32")  # Half precision rounds the scale.
     if _BACKEND == "tensorflow":
         import tensorflow as tf

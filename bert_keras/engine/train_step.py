@@ -157,9 +157,10 @@ class _TorchSteps:
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def _symbolic_build(self, iterator=None, data_batch=None):
-        # `fit` builds from its first batch, as on the other backends. In `train_on_batch` the first
-        # step builds losses and metrics; Keras would go through all layers for each batch.
-        if iterator is not None or not self.built:
+        # The first step builds losses and metrics. A model with layers that are not built yet, and
+        # then its optimizer, are built from the first batch, as on the other backends.
+        has_optimizer = iterator is None or getattr(self.optimizer, "built", False)
+        if not (self.built and has_optimizer):
             super()._symbolic_build(iterator, data_batch)
 
     def _get_metrics_result_or_logs(self, logs):

@@ -38,8 +38,8 @@ class Dropout(DirectCall, keras.layers.Dropout):
     def call(self, inputs, training=False):
         if not (training and 0 < self.rate < 1) or self.noise_shape is not None:
             return super().call(inputs, training=training)
-        if not kernels.is_torch(inputs):
+        if keras.backend.backend() != "torch":
             return kernels.dropped(inputs, self.seed_generator.next(), self.rate)
-        if self.seed is not None or not kernels.draws_in_one_thread(inputs):
+        if not kernels.draws_cheaply(inputs, self):
             return super().call(inputs, training=True)
         return kernels.dropped(inputs, None, self.rate)

@@ -5,7 +5,6 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.checks import check_choice
 from bert_keras.engine.fast_layer_call import DirectCall, call_layer
 from bert_keras.layers.initializer import bert_dense
 from bert_keras.types import LayerOptions, Outputs, Pooling, Tensor
@@ -62,16 +61,15 @@ def pool(outputs: Outputs, padding_mask: Tensor | None, pooling: Pooling) -> Ten
         outputs: dict of a backbone: `sequence_output` `(batch, seq_len, hidden_dim)`,
             `pooled_output` `(batch, hidden_dim)`.
         padding_mask: `(batch, seq_len)`, 1 or `True` for real tokens, or `None` for all.
-        pooling: `"pooler"` for `pooled_output`, `"cls"` for the first token's vector, `"mean"` and
-            `"max"` over the real tokens.
+        pooling: one of `POOLINGS`: `"pooler"` for `pooled_output`, `"cls"` for the first token's
+            vector, `"mean"` and `"max"` over the real tokens.
 
     Returns:
         float, `(batch, hidden_dim)`.
 
     Raises:
-        ValueError: `pooling` is unknown, or needs a pooler that the backbone does not have.
+        ValueError: `pooling` needs a pooler that the backbone does not have.
     """
-    check_choice("pooling", pooling, POOLINGS)
     if pooling == "pooler":
         if "pooled_output" not in outputs:
             raise ValueError(

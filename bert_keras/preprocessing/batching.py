@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -226,7 +226,8 @@ class BucketedBatches(keras.utils.PyDataset):
         self.rows = rows
         self.labels = self.sample_weight = None
         if rows.labels is not None:
-            check_weights_by_output(rows.labels, rows.sample_weight)
+            if isinstance(rows.sample_weight, dict):
+                check_weights_by_output(rows.labels, rows.sample_weight)
             self.labels = _as_columns(rows.labels, rows, "labels")
             weights = _as_columns(rows.sample_weight, rows, "sample_weight")
             columns = keras.tree.flatten(self.labels)
@@ -400,11 +401,10 @@ def _as_columns(columns, rows, name):
     return columns
 
 
-def check_weights_by_output(labels: Any, sample_weight: Any) -> None:
-    """Raises `ValueError` for a dict of weights if labels are no dict with the same names."""
+def check_weights_by_output(labels: Any, sample_weight: Mapping[str, Any]) -> None:
+    """Raises `ValueError` unless the names of a dict of weights are those of a dict of labels."""
     outputs = [*labels] if isinstance(labels, dict) else []
-    unknown = {*sample_weight} - {*outputs} if isinstance(sample_weight, dict) else ()
-    if unknown:
+    if unknown := {*sample_weight} - {*outputs}:
         raise ValueError(
             "A dict of sample weights must have the names of outputs, "
             f"{outputs or 'of which this task has one: pass an array'}. Received: "

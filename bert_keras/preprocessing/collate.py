@@ -433,6 +433,16 @@ class GroupRows(TextRows):
         self.sequences_per_row = self.exists.shape[1]
         self.lengths = np.where(self.exists, self.lengths[self.places], 0).max(axis=1)
 
+    @classmethod
+    def of_lists(
+        cls, packer: TextPacker, texts: list[str], lists: Sequence[Sequence[str]]
+    ) -> GroupRows:
+        """Returns a row for each text: its pairs with the texts of its list, which is not empty."""
+        counts = np.array([len(row) for row in lists], int)
+        ids, _ = packer.tokenize(texts)
+        pair_ids, _ = packer.tokenize([text for row in lists for text in row])
+        return cls(packer, ids.take(np.repeat(np.arange(len(texts)), counts)), pair_ids, counts)
+
     def inputs(self, indices, length):
         exists = self.exists[indices]
         inputs = self.packed(self.places[indices].reshape(-1), length)

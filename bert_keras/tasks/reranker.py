@@ -17,7 +17,6 @@ from bert_keras.answers.ranked_texts import (
 )
 from bert_keras.checks import (
     as_column,
-    as_texts,
     check_choice,
     check_has_labels,
     check_shape,
@@ -225,11 +224,7 @@ text, `(num_examples, num_texts)` |
         counts = [len(texts) for texts in lists]
         raise_at_first(np.equal(counts, 0), lists, "Each query needs at least one text")
         labels = self.encode_labels(None) if y is None else self._list_labels(y, counts)
-        ids, _ = self.preprocessor.tokenize(as_texts(queries, "queries"))
-        text_ids, _ = self.preprocessor.tokenize([text for texts in lists for text in texts])
-        ids = ids.take(np.repeat(np.arange(len(queries)), counts))
-        counts = np.asarray(counts, int)
-        rows = GroupRows(self.preprocessor, ids, text_ids, counts)
+        rows = GroupRows.of_lists(self.preprocessor, queries, lists)
         return rows.labelled(labels, sample_weight)
 
     def score(

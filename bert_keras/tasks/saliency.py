@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from bert_keras.checks import as_column, check_int, check_same_length
+from bert_keras.checks import as_column, as_str, check_int, check_same_length
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
 from bert_keras.tasks.text_classifier import TextClassifier
-from bert_keras.tasks.user_columns import as_batch, is_columns
+from bert_keras.tasks.user_columns import is_columns, is_one_pair
 from bert_keras.types import OneText, Texts
 
 
@@ -89,8 +89,10 @@ def integrated_gradients(
         [Sundararajan et al., 2017](https://arxiv.org/abs/1703.01365).
     """
     _check(classifier, steps, batch_size)
-    columns, is_one = as_batch(texts)
-    columns = tuple(map(as_column, columns if is_columns(columns) else (columns,)))
+    texts = as_str(texts)
+    columns = texts if is_one_pair(texts) or is_columns(texts) else (texts,)
+    is_one = isinstance(columns[0], str)
+    columns = tuple([x] if is_one else as_column(x) for x in columns)
     texts = columns if len(columns) > 1 else columns[0]
     targets = _targets(classifier, texts, len(columns[0]), target)
     gradients = _gradient_function(classifier)

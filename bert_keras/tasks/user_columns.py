@@ -251,14 +251,6 @@ def is_one_pair(x):
     return isinstance(x, tuple) and len(x) == 2 and all(isinstance(text, str) for text in x)
 
 
-def as_batch(x):
-    """Returns `x` as columns of texts, and whether it is one example: a str, or a pair of str."""
-    x = as_str(x)
-    if isinstance(x, str):
-        return [x], True
-    return (tuple([text] for text in x), True) if is_one_pair(x) else (x, False)
-
-
 def is_texts(x):
     """Whether `x` is texts: a str, a column of str, or a tuple of such columns."""
     return all(map(is_text, x)) if isinstance(x, tuple) and is_columns(x) else is_text(x)

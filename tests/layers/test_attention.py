@@ -77,7 +77,8 @@ def test_dropout_has_the_values_and_gradients_of_the_formula(lengths, scale, mon
         return inputs * ops.cast(kept, "float32") / (1 - RATE)
 
     monkeypatch.setattr(kernels, "dropped", fixed)
-    monkeypatch.setattr(kernels, "_kept", lambda *_: ops.convert_to_tensor(kept))
+    mask_and_scale = ops.convert_to_tensor(kept), 1 / (1 - RATE)
+    monkeypatch.setattr(kernels, "_kept", lambda *_: mask_and_scale)
     dropout = Dropout(RATE)
     monkeypatch.setattr(dropout.seed_generator, "next", lambda **_: ops.zeros((2,), "uint32"))
 
