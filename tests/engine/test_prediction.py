@@ -115,7 +115,7 @@ def test_outputs_follow_the_weights_and_what_replaces_them():
     assert variable_paths.version > version
     third = task.predict(inputs, verbose=0)
     assert not np.array_equal(second, third)
-    task.compile(run_eagerly=True)
+    task.compile(run_eagerly=keras.backend.backend() != "jax")  # It compiles each operation.
     assert_close(task.predict(inputs, verbose=0), third, 1e-5)
 
 

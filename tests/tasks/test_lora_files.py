@@ -55,10 +55,16 @@ def test_transformers_computes_the_same_from_an_exported_adapted_task(tmp_path):
     np.testing.assert_allclose(outputs(task), outputs_of(theirs, READY)["logits"], atol=1e-5)
 
 
-def test_adapters_for_other_base_weights_cause_a_warning(tmp_path):
-    adapted_task().save_adapters(tmp_path / "adapters")
+@pytest.fixture(scope="module")
+def file_of_adapters(tmp_path_factory):
+    path = tmp_path_factory.mktemp("adapters") / "adapters"
+    adapted_task().save_adapters(path)
+    return path
+
+
+def test_adapters_for_other_base_weights_cause_a_warning(file_of_adapters):
     with pytest.warns(UserWarning, match="other weights"):
-        adapted_task(seed=1).load_adapters(tmp_path / "adapters")
+        adapted_task(seed=1).load_adapters(file_of_adapters)
 
 
 @pytest.mark.parametrize(
@@ -74,13 +80,12 @@ def test_adapters_for_other_base_weights_cause_a_warning(tmp_path):
     ],
 )
 def test_adapters_of_other_settings_are_refused_before_any_weight_changes(
-    tmp_path, options, message
+    file_of_adapters, options, message
 ):
-    adapted_task().save_adapters(tmp_path / "adapters")
     task = adapted_task(**options)
     before = by_path(task.weights)
     with pytest.raises(ValueError, match=message):
-        task.load_adapters(tmp_path / "adapters")
+        task.load_adapters(file_of_adapters)
     assert_equal(by_path(task.weights), before)
 
 

@@ -251,6 +251,7 @@ def test_every_objective_resumes_as_if_it_had_not_been_killed(
 ):
     make_task, kind, masking = OBJECTIVES[objective]
     folder = make_data(documents_of_letters, kind)
+    input_names = make_task().backbone.input_names
 
     def make():
         keras.utils.set_random_seed(0)
@@ -266,7 +267,7 @@ def test_every_objective_resumes_as_if_it_had_not_been_killed(
             Masking(**masking),
             start_step=start,
             has_next_sentence=objective in (NEXT, "sentence_order"),
-            input_names=make_task().backbone.input_names,
+            input_names=input_names,
         )
 
     options = {"make": make, "batches": batches, "epochs": 2}
