@@ -1,6 +1,5 @@
 """Metrics that are updated batch by batch, against SciPy."""
 
-import keras
 import numpy as np
 import pytest
 from checks import made_again, perplexity
@@ -66,17 +65,3 @@ def test_perplexity_without_a_masked_position_is_nan():
 
 def test_perplexity_is_made_again_from_its_config():
     made_again(streaming.MaskedPerplexity(name="other"))
-
-
-def test_perplexity_works_inside_evaluate():
-    rng = np.random.default_rng(3)
-    inputs, labels = rng.normal(size=(10, 6, 4)).astype("float32"), rng.integers(0, 3, (10, 6))
-    weights = rng.integers(0, 2, (10, 6)).astype("float32")
-    model = keras.Sequential([keras.Input((6, 4)), keras.layers.Dense(NUM_CLASSES)])
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(loss=loss, weighted_metrics=[streaming.MaskedPerplexity()])
-    options = {"sample_weight": weights, "batch_size": 4, "verbose": 0}
-    found = model.evaluate(inputs, labels, return_dict=True, **options)
-    logits = model.predict(inputs, verbose=0)
-    expected = perplexity(labels, logits, weights)
-    assert found["perplexity"] == pytest.approx(expected, rel=1e-5)

@@ -119,6 +119,11 @@ def test_impossible_arguments_are_refused(argument, value):
 ONES = np.ones((1, 3), int)
 
 
+@pytest.fixture(scope="module")
+def backbone():
+    return tiny_backbone()
+
+
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
@@ -136,8 +141,7 @@ ONES = np.ones((1, 3), int)
         (ONES, "dict"),
     ],
 )
-def test_inputs_that_do_not_fit_are_refused_and_the_weights_survive(inputs, message):
-    backbone = tiny_backbone()
+def test_inputs_that_do_not_fit_are_refused_and_the_weights_survive(backbone, inputs, message):
     good = random_inputs()
     before = backbone.predict(good, verbose=0)["pooled_output"]
     for compute in (backbone, lambda x: backbone.predict(x, verbose=0)):

@@ -99,18 +99,14 @@ def test_it_may_make_layers_and_metrics_after_the_parent_s_constructor(tmp_path)
     expected = task.predict(TEXTS, verbose=0)
     assert expected.shape == (3, 3)
     task.save(tmp_path / "task.keras")
-    again = keras.models.load_model(tmp_path / "task.keras")
-    np.testing.assert_allclose(again.predict(TEXTS, verbose=0), expected, atol=1e-6)
-
-
-def test_a_preset_sets_arguments_that_its_constructor_does_not_name(tmp_path):
-    backbone = BackboneWithPartsAfterwards(**tiny_backbone().get_config())
-    task = WithPartsAfterwards(backbone, preprocessor=tiny_preprocessor(), pooling="mean", units=3)
     task.save_to_preset(tmp_path / "preset")
-    again = WithPartsAfterwards.from_preset(tmp_path / "preset")
-    assert (again.pooling, again.units) == ("mean", 3)
-    outputs = [each.predict(TEXTS, verbose=0) for each in (again, task)]
-    np.testing.assert_allclose(*outputs, atol=1e-6)
+    for again in (
+        keras.models.load_model(tmp_path / "task.keras"),
+        WithPartsAfterwards.from_preset(tmp_path / "preset"),
+    ):
+        # Also arguments that its constructor does not name.
+        assert (again.pooling, again.units) == ("mean", 3)
+        np.testing.assert_allclose(again.predict(TEXTS, verbose=0), expected, atol=1e-6)
 
 
 def test_its_arguments_reach_its_parents(tmp_path):
