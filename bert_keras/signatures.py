@@ -7,16 +7,18 @@ from typing import Any
 
 from bert_keras.migration_hints import renamed_argument
 
-_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-
 
 def parameters_of(function: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter], bool]:
     """Returns the parameters that a function names, without `self`, and whether it takes others."""
     # Unknown keywords are refused before any compute, and `from_preset` tells the arguments of a
     # task from those of its preprocessor: both must know what a function takes.
-    parameters = inspect.signature(function).parameters
-    named = {n: p for n, p in parameters.items() if n != "self" and p.kind not in _VARIADIC}
-    return named, any(p.kind == p.VAR_KEYWORD for p in parameters.values())
+    named, takes_others = {}, False
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            takes_others = True
+        elif name != "self" and parameter.kind is not parameter.VAR_POSITIONAL:
+            named[name] = parameter
+    return named, takes_others
 
 
 def check_arguments(

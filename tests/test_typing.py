@@ -14,7 +14,6 @@ import pytest
 
 import bert_keras
 from bert_keras.models.backbone import Backbone
-from bert_keras.models.model import arguments_of
 from bert_keras.tasks.teacher_student import JointTask
 from bert_keras.training.recipe import DEFAULTS
 
@@ -87,7 +86,7 @@ def named_by_bases(cls, method):
 
 @pytest.mark.parametrize("cls", [*TASKS, *BACKBONES], ids=lambda cls: cls.__name__)
 def test_the_types_of_a_model_name_the_arguments_of_its_constructor(cls):
-    assert keywords(cls.__init__) == arguments_of(cls)
+    assert keywords(cls.__init__) == cls.argument_names()
 
 
 @pytest.mark.parametrize("method", ["compile", "fit", "evaluate", "predict"])

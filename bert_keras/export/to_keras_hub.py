@@ -12,7 +12,7 @@ from bert_keras.engine.atomic_files import replacing_files, write_json
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.export import keras_hub_tokenizer as tokenizers
 from bert_keras.presets.assign import by_path, head_weights, warn
-from bert_keras.presets.families import head_class_name, record_of, records
+from bert_keras.presets.families import RECORDS, head_class_name, record_of
 from bert_keras.presets.formats import keras_hub as names
 from bert_keras.presets.formats.checkpoint import (
     POOLER,
@@ -94,7 +94,7 @@ def _record_and_head(backbone, task):
     """Returns the family's `Record` and a task's `Head`, `None` for a backbone."""
     record = record_of(backbone, "KERAS_HUB")
     if record is None:
-        names = [each.backbone for each in records("KERAS_HUB")]
+        names = [each.backbone for each in RECORDS["KERAS_HUB"]]
         raise ValueError(
             f"{_THERE} has these of our families: {names}. Received: {type(backbone).__name__}. "
             "Use `save_to_preset` or `export_to_huggingface`."

@@ -113,17 +113,18 @@ class Backbone(LoraMixin, BuiltModel):
         **unknown: Any,
     ) -> None:
         super().__init__(name=name, dtype=dtype, trainable=trainable)
-        check_arguments(unknown, type(self))
+        if unknown:
+            check_arguments(unknown, type(self))
         self.pooler = None
         parameters = self.parameters_of_constructor()
-        optional = {name for name, parameter in parameters.items() if parameter.default is None}
-        for argument in optional | {"embedding_dim"} - parameters.keys():
-            if argument in _FALLBACKS and getattr(self, argument) is None:
-                setattr(self, argument, getattr(self, _FALLBACKS[argument]))
-        for argument in parameters:
+        for argument, other in _FALLBACKS.items():
+            default = parameters[argument].default if argument in parameters else None
+            if default is None and getattr(self, argument, 0) is None:
+                setattr(self, argument, getattr(self, other))
+        for argument, parameter in parameters.items():
             value = getattr(self, argument)
-            if value is not None or argument not in optional:
-                setattr(self, argument, _checked(argument, value, parameters[argument].default))
+            if value is not None or parameter.default is not None:
+                setattr(self, argument, _checked(argument, value, parameter.default))
         _check_number_of_parameters(self)
 
     @property

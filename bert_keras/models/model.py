@@ -392,13 +392,26 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
 
     @classmethod
     def parameters_of_constructor(cls) -> dict[str, inspect.Parameter]:
-        """Returns the constructor's parameters by name, with those that `**kwargs` passes on."""
-        return parameters_of_constructor(cls)
+        """Returns the parameters of the constructor, with those that `**kwargs` passes on.
+
+        Those of every model are left out: `name`, `dtype`, `trainable`.
+        """
+        found = {}
+        for part in cls.__mro__[: cls.__mro__.index(BuiltModel)]:
+            if "__init__" in vars(part):
+                parameters, takes_others = parameters_of(part.__init__)
+                found = {**parameters, **found}
+                if not takes_others:
+                    break
+        for name in (*cls.decided_arguments, *_MODEL_ARGUMENTS):
+            found.pop(name, None)
+        return found
 
     @classmethod
-    def takes(cls, names: Iterable[str]) -> bool:
-        """Returns whether the constructor takes arguments of all these names."""
-        return arguments_of(cls).issuperset(names)
+    @functools.cache
+    def argument_names(cls) -> frozenset[str]:
+        """Returns the names of all arguments of the constructor."""
+        return frozenset({*cls.parameters_of_constructor(), *_MODEL_ARGUMENTS})
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
@@ -409,7 +422,7 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
         """
         config = dict(config)
         layers = config.pop("quantized_layers", [])
-        argument_names = arguments_of(cls)
+        argument_names = cls.argument_names()
         unknown = [name for name in config if name not in argument_names]
         if unknown:
             raise ValueError(
@@ -446,29 +459,6 @@ def _completing(init):
     return with_signature(completing, init)
 
 
-def parameters_of_constructor(cls: type) -> dict[str, inspect.Parameter]:
-    """Returns the parameters that `cls(...)` takes by their names, its parents' included.
-
-    Of a model, those that Keras takes are left out: name, dtype, trainable.
-    """
-    found, is_model = {}, issubclass(cls, BuiltModel)
-    for part in cls.__mro__[: cls.__mro__.index(BuiltModel) if is_model else 1]:
-        if "__init__" in vars(part):
-            parameters, takes_others = parameters_of(part.__init__)
-            found = {**parameters, **found}
-            if not takes_others:
-                break
-    left_out = (*cls.decided_arguments, *_MODEL_ARGUMENTS) if is_model else ()
-    return {name: parameter for name, parameter in found.items() if name not in left_out}
-
-
-@functools.cache
-def arguments_of(cls: type) -> frozenset[str]:
-    """Returns the names of the arguments that `cls(...)` takes, its parents' included."""
-    of_keras = _MODEL_ARGUMENTS if issubclass(cls, BuiltModel) else ()
-    return frozenset({*parameters_of_constructor(cls), *of_keras})
-
-
 def settings_of(model: BuiltModel, exclude: Sequence[str] = ()) -> dict[str, Any]:
     """Returns a dict of a model's own constructor arguments, read from its attributes.
 
@@ -476,7 +466,7 @@ def settings_of(model: BuiltModel, exclude: Sequence[str] = ()) -> dict[str, Any
         model: a `BuiltModel`.
         exclude: names to leave out.
     """
-    names = sorted(arguments_of(type(model)) - {*_MODEL_ARGUMENTS, *exclude})
+    names = sorted(type(model).argument_names() - {*_MODEL_ARGUMENTS, *exclude})
     if missing := [name for name in names if not hasattr(model, name)]:
         raise AttributeError(
             "A model is saved with the arguments of its constructor, which must be attributes of "

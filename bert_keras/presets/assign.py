@@ -26,15 +26,16 @@ def assign(variables, names, tensors, optional=(), left_out=(), source="the chec
         ValueError: a variable has no tensor, a tensor has no variable, or a shape differs; then no
             variable was changed. Or a tensor does not hold floats; tensors before it were assigned.
     """
-    missing, mismatches, used = [], [], set()
+    missing, required, mismatches, used = [], [], [], set()
     for path, variable in variables.items():
         name, transform = names.get(path, (None, None))
         used.add(name)
         if name not in tensors:
             missing.append(path)
+            if not path.startswith(tuple(optional)):
+                required.append(path)
         elif (shape := transformed_shape(tensors.shapes[name], transform)) != tuple(variable.shape):
             mismatches.append(f"{path} {tuple(variable.shape)} <- {name} {shape}")
-    required = [path for path in missing if not path.startswith(tuple(optional))]
     unused = [name for name in tensors if name not in used]
     if required or unused or mismatches:
         raise ValueError(
@@ -98,8 +99,12 @@ def arrays_of(weights):
 def head_weights(task):
     """Returns a task's weights without its backbone's, by paths that begin with `head/`."""
     backbone = {id(weight) for weight in task.backbone.weights}
-    weights = by_path(weight for weight in task.weights if id(weight) not in backbone)
-    return {p if p.startswith("head/") else f"head/{p}": weight for p, weight in weights.items()}
+    weights = {}
+    for weight in task.weights:
+        if id(weight) not in backbone:
+            path = relative_path(weight)
+            weights[path if path.startswith("head/") else f"head/{path}"] = weight
+    return weights
 
 
 def _listed(names, limit=30):

@@ -6,7 +6,6 @@ stand for numbers, such as `{i}` for all encoder layers. A fourth entry is the f
 row is for: earlier layers lack the part or have another name for it.
 """
 
-import itertools
 import math
 
 import numpy as np
@@ -24,10 +23,12 @@ def expand(rows, kinds, counts=(), backbone=None):
     """
     names = {}
     for ours, theirs, kind, *first in rows:
-        letters = [letter for letter in counts if f"{{{letter}}}" in ours]
-        ends = [getattr(backbone, counts[letter]) for letter in letters]
-        for place in itertools.product(*(range(*first, end) for end in ends)):
-            numbers = dict(zip(letters, place, strict=True))
+        places = [{}]
+        for letter in counts:
+            if f"{{{letter}}}" in ours:
+                numbers = range(*first, getattr(backbone, counts[letter]))
+                places = [{**place, letter: i} for place in places for i in numbers]
+        for numbers in places:
             for variable, tensor, transform in kinds[kind]:
                 path = f"{ours.format(**numbers)}/{variable}"
                 names[path] = (f"{theirs.format(**numbers)}{tensor}", transform)

@@ -209,7 +209,7 @@ def _hugging_face(source: str) -> pathlib.Path:
     """Returns the folder of a checkpoint on the Hugging Face Hub."""
     for more_files in ((), DOWNLOADED_TF1_FILES, DOWNLOADED_TORCH_FILES):
         folder = _encoder_in(download(source, DOWNLOADED_FILES + more_files))
-        names = _names(folder)
+        names = os.listdir(folder)
         if _matching(names, _READABLE_WEIGHTS):
             return _checked(folder, source, names)
     import huggingface_hub
@@ -224,7 +224,7 @@ def _hugging_face(source: str) -> pathlib.Path:
 def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = None) -> pathlib.Path:
     """Returns the folder if it can be a checkpoint. `names` are its files, `None` to list them."""
     folder = _encoder_in(folder)
-    names = _names(folder) if names is None else names
+    names = os.listdir(folder) if names is None else names
     if ADAPTERS in names and not _matching(names, ("model*", "pytorch_model*")):
         raise ValueError(
             f"A checkpoint must be a whole model. Received: {source!r}, which holds adapters, not "
@@ -282,16 +282,12 @@ def _encoder_in(folder: pathlib.Path) -> pathlib.Path:
 def root_of(folder: pathlib.Path) -> pathlib.Path | None:
     """Returns the folder with `modules.json`: the encoder's, the one around it, or `None`."""
     is_inner = folder.name.startswith(("0_", "document_0_", "query_0_"))
-    roots = (folder, folder.parent) if is_inner else (folder,)
-    return next((root for root in roots if (root / "modules.json").is_file()), None)
-
-
-def _names(folder: pathlib.Path) -> list[str]:
-    return [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    for root in (folder, folder.parent) if is_inner else (folder,):
+        if (root / "modules.json").is_file():
+            return root
+    return None
 
 
 def _matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
     """Returns the file names that match one of the patterns, sorted."""
-    return sorted(
-        name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-    )
+    return sorted({name for pattern in patterns for name in fnmatch.filter(names, pattern)})

@@ -37,7 +37,8 @@ class Tensors(Mapping):
 
     def only(self, names):
         """Returns only the tensors with the given names. Names that do not exist are skipped."""
-        return self.renamed({name: name for name in names if name in self})
+        shapes = {name: self.shapes[name] for name in names if name in self.shapes}
+        return Tensors(shapes, self._read, self.num_values)
 
     def updated(self, arrays):
         """Returns these tensors with a dict of arrays added; an array replaces its namesake."""

@@ -1,12 +1,12 @@
-"""A task from a preset, with or without its head."""
+"""A task from a preset: open it, read its settings, make the model, and fill it."""
 
 from bert_keras.engine.atomic_files import reading, retry_if_changed
 from bert_keras.migration_hints import renamed_argument
 from bert_keras.models.backbone import Backbone
-from bert_keras.models.model import arguments_of
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.presets import presets
 from bert_keras.presets.assign import NewHead, head_weights, warn
+from bert_keras.presets.presets import open_preset
+from bert_keras.signatures import parameters_of
 
 
 @retry_if_changed
@@ -19,13 +19,13 @@ def load_task(cls, preset, load_weights, arguments):
         load_weights: bool.
         arguments: dict, the keywords that `Task.from_preset` received.
     """
-    source = presets.open_preset(preset)
+    source = open_preset(preset)
     cls = source.task_class(cls)
     names = arguments.get("label_names")
-    if names is not None and cls.takes(["num_classes"]):
+    if names is not None and "num_classes" in cls.argument_names():
         arguments = {"num_classes": len(names), **arguments}
     backbone_class = source.registered_class(source.backbone_name, Backbone)
-    own, options, of_backbone = _split_arguments(cls, backbone_class, dict(arguments))
+    own, options, of_backbone = _split_arguments(cls, backbone_class, arguments)
     with reading(source.folder):
         saved = source.task_arguments(cls, arguments)
     saved, changed = _saved_settings(cls, saved, {**cls.decided_arguments, **arguments})
@@ -65,8 +65,10 @@ def _saved_settings(cls, saved, requested):
     Raises:
         ValueError: the labels are those of the preset in another order.
     """
-    keys = [name for name in cls.head_config_keys if name in requested and name in saved]
-    changed = [name for name in keys if requested[name] != saved[name]]
+    changed = []
+    for name in cls.head_config_keys:
+        if name in requested and name in saved and requested[name] != saved[name]:
+            changed.append(name)
     names, saved_names = requested.get("label_names"), saved.get("label_names")
     if names is not None and saved_names is not None and list(saved_names) != list(names):
         if sorted(map(str, saved_names)) == sorted(map(str, names)):
@@ -96,8 +98,8 @@ def _with_defaults(cls, source, settings, load_weights):
         with reading(source.folder):
             pooling = source.pooling_of_new_head(cls, load_weights)
         settings |= {} if pooling is None else {"pooling": pooling}
-    supplied = {"backbone", *settings}
-    if missing := [n for n, p in parameters.items() if p.default is p.empty and n not in supplied]:
+    required = {name for name, x in parameters.items() if x.default is x.empty}
+    if missing := sorted(required - settings.keys() - {"backbone"}):
         absence = f"no head for a {cls.__name__}, which would set {missing}"
         raise TypeError(f"{source.source} has {absence}. Pass {missing} to `from_preset`.")
     return settings
@@ -108,24 +110,28 @@ def _split_arguments(cls, backbone_class, arguments):
 
     The user passes those of the backbone as a dict, since they could contradict the checkpoint.
     """
-    backbone, settings = arguments.pop("backbone", {}), arguments_of(backbone_class) - {"name"}
+    backbone, settings = arguments.get("backbone", {}), backbone_class.argument_names() - {"name"}
     if not isinstance(backbone, dict) or not backbone.keys() <= settings:
         raise TypeError(
             f"`backbone` must be a dict with some of {sorted(settings)}. Received: "
             f"{backbone!r:.200}. A task on a backbone of your own: {cls.__name__}(backbone)."
         )
-    of_task = arguments_of(cls) - {"backbone"}
-    of_preprocessor = arguments_of(TextPreprocessor) - {"tokenizer", "input_names"}
-    for name in arguments.keys() - of_task - of_preprocessor:
-        value = arguments[name]
+    of_task = cls.argument_names() - {"backbone"}
+    of_preprocessor = parameters_of(TextPreprocessor)[0].keys() - {"tokenizer", "input_names"}
+    own, options = {}, {}
+    for name, value in arguments.items():
+        if name in of_task:
+            own[name] = value
+        if name in of_preprocessor:
+            options[name] = value
+        if name in of_task or name in of_preprocessor or name == "backbone":
+            continue
         anyway = f" The backbone's: backbone={{{name!r}: {value!r}}}." if name in settings else ""
         raise TypeError(
             f"{cls.__name__}.from_preset has no argument {name!r}.{anyway}{renamed_argument(name)} "
             f"It takes those of the task, {sorted(of_task)}, of the preprocessor, "
             f"{sorted(of_preprocessor)}, and `backbone`, a dict of {sorted(settings)}."
         )
-    own = {name: value for name, value in arguments.items() if name in of_task}
-    options = {name: value for name, value in arguments.items() if name in of_preprocessor}
     if "dtype" in arguments:
         backbone = {"dtype": arguments["dtype"], **backbone}
     return own, options, backbone
@@ -136,8 +142,8 @@ def _preset_preprocessor(source, cls, backbone, arguments):
         config = source.preprocessor_config
         if config is None:
             tokenizer = source.tokenizer()
-            limits = (source.max_length(cls, tokenizer), backbone.max_sequence_length)
-            if limits := [limit for limit in limits if limit]:
+            limits = {source.max_length(cls, tokenizer), backbone.max_sequence_length} - {None}
+            if limits:
                 arguments = {"max_length": min(limits), **arguments}
             return TextPreprocessor(tokenizer, **arguments)
         name, saved = config

@@ -28,7 +28,7 @@ from bert_keras.layers.initializer import build_parts
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
-from bert_keras.models.model import BuiltModel, arguments_of, settings_of
+from bert_keras.models.model import BuiltModel, settings_of
 from bert_keras.preprocessing.batching import (
     DEFAULT_BATCH_SIZE,
     BucketedBatches,
@@ -447,7 +447,7 @@ class Task(AdaptedTask, BuiltModel):
                 than make them anew, if no setting of the task has changed since.
         """
         recipe = self.recipe
-        settings = list(map(vars(self).get, arguments_of(type(self))))
+        settings = list(map(vars(self).get, self.argument_names()))
         before = recipe.task_settings
         # Keras keeps the losses and the metrics where it gets none.
         keeps_losses = keeps_losses and before and all(map(operator.is_, settings, before))

@@ -28,8 +28,11 @@ def reads_first_token_only(task):
 
 def overrides(task, *names):
     """Whether a user's subclass defines one of these methods of a task itself."""
-    methods = [getattr(type(task), name) for name in names if hasattr(type(task), name)]
-    return not all(method.__module__.startswith(("bert_keras.", "keras.")) for method in methods)
+    for name in names:
+        module = getattr(getattr(type(task), name, None), "__module__", "keras.")
+        if not module.startswith(("bert_keras.", "keras.")):
+            return True
+    return False
 
 
 def head_settings(task, pooling=None, head_options=None, dropout=None):

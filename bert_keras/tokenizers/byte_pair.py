@@ -9,9 +9,9 @@ from tokenizers import decoders, models, pre_tokenizers, processors
 
 from bert_keras.checks import check_type, is_int, raise_at_first
 from bert_keras.engine.atomic_files import read_json
-from bert_keras.tokenizers.components import add_special_tokens, require_tokens
+from bert_keras.tokenizers.components import add_special_tokens
 from bert_keras.tokenizers.tokenizer import Tokenizer
-from bert_keras.tokenizers.vocabulary import read_vocabulary
+from bert_keras.tokenizers.vocabulary import read_vocabulary, require_tokens
 from bert_keras.types import Path
 
 

@@ -4,17 +4,6 @@ import tokenizers
 from tokenizers import normalizers, processors
 
 
-def require_tokens(ids, **tokens):
-    """Raises `ValueError` unless the vocabulary holds the tokens, given by argument name."""
-    missing = [f"{name}={token!r}" for name, token in tokens.items() if token not in ids]
-    if missing:
-        raise ValueError(
-            f"The vocabulary must hold every special token. Missing: {', '.join(missing)}. "
-            f"Received: {len(ids)} tokens, the first are {list(ids)[:5]}. Pass the names of the "
-            "vocabulary's own special tokens, or check that it is the right vocabulary."
-        )
-
-
 def bert_normalizer(lowercase, strip_accents, split_chinese):
     """Returns BERT's normalizer."""
     return normalizers.BertNormalizer(

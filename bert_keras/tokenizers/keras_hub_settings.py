@@ -26,11 +26,12 @@ _SETTINGS = {
 }
 
 
-def read_keras_hub_tokenizer(folder):
+def read_keras_hub_tokenizer(folder, vocabulary):
     """Reads a preset folder of KerasHub into the arguments of a tokenizer class.
 
     Args:
-        folder: str.
+        folder: str or path.
+        vocabulary: `Path` of the vocabulary in it.
 
     Returns:
         class_name: str, see `read_tokenizer`.
@@ -40,13 +41,11 @@ def read_keras_hub_tokenizer(folder):
         ValueError: a file is damaged, or the tokenizer is of an unsupported kind.
     """
     path = os.path.join(folder, "tokenizer.json")
-    saved, assets = read_serialized(path)[1], os.path.join(folder, ASSETS)
-    name = next(name for name in _CLASSES if os.path.isfile(os.path.join(assets, name)))
-    vocabulary = os.path.join(assets, name)
+    saved, name = read_serialized(path)[1], vocabulary.name
     if name == "vocabulary.txt":
         settings = _word_piece(saved, path) | {"vocabulary": read_vocabulary(vocabulary)}
     elif name == "vocabulary.json":
-        settings = {"vocabulary": vocabulary, "merges": os.path.join(assets, "merges.txt")}
+        settings = {"vocabulary": vocabulary, "merges": vocabulary.with_name("merges.txt")}
         settings["add_prefix_space"] = bool(saved.get("add_prefix_space"))
     else:
         # KerasHub cleans text only as the file says.

@@ -18,9 +18,10 @@ from bert_keras.engine.atomic_files import reading, retry_if_changed, write_text
 from bert_keras.migration_hints import NotHere, missing_attribute
 from bert_keras.signatures import parameters_of
 from bert_keras.tokenizers import tokenizer_files as files
-from bert_keras.tokenizers.components import require_tokens, template, with_template
+from bert_keras.tokenizers.components import template, with_template
 from bert_keras.tokenizers.text_encoder import HIDDEN, ROLES, Layout, TextEncoder, read_layout
 from bert_keras.tokenizers.untrusted import check_resource_limits
+from bert_keras.tokenizers.vocabulary import require_tokens
 from bert_keras.types import Path
 
 
@@ -145,8 +146,9 @@ class Tokenizer(TextEncoder):
         # not.
         scores = np.multiply(scores, np.pi).astype("float32").tolist()
         numbers = json.dumps([model.get("merges"), scores]).encode()
-        rest = {key: model[key] for key in model.keys() - {"vocab", "merges"}}
-        rest["sha256"] = hashlib.sha256(numbers).hexdigest()
+        rest = {**model, "sha256": hashlib.sha256(numbers).hexdigest()}
+        rest.pop("vocab")
+        rest.pop("merges", None)
         self.settings = {part: saved[part] for part in parts} | {"model": rest}
         self.layout = layout
 

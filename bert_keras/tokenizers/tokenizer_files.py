@@ -40,6 +40,10 @@ _FAMILIES = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-robert
 SENTENCE_FILES = tuple(f"sentence_{family}_config.json" for family in _FAMILIES)
 ARGUMENTS = (*ROLES, "model_max_length")
 _THEIR_ROLES = {role: role.replace("unknown", "unk") for role in ROLES}
+# The names of special tokens in their files -> ours. The last two have no role here; in a text they
+# are found like the others.
+_NAMED = {theirs: ours for ours, theirs in _THEIR_ROLES.items()}
+_NAMED |= {"bos_token": "bos_token", "eos_token": "eos_token"}
 # Argument -> section, type and key in tokenizer.json.
 _PLACES = (
     ("lowercase", "normalizer", "BertNormalizer", "lowercase"),
@@ -64,8 +68,6 @@ _LITERAL = ("PreTrainedTokenizerFast", "TokenizersBackend")
 _NORMALIZER_FLAGS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents")
 _FURTHER = ("extra_special_tokens", "additional_special_tokens")
 _MODEL_STATE = "model_specific_special_tokens"
-# Special tokens without a role here. In a text they are found like the others.
-_ENDS = ("bos_token", "eos_token")
 # Keys that transformers ignores beside a tokenizer.json, but for classes that never read one.
 _WITHOUT_FILE = ("add_bos_token", "add_eos_token", "never_split", "sp_model_kwargs", "clean_text")
 _WITHOUT_FILE += ("do_basic_tokenize", "remove_space", "normalization")
@@ -98,7 +100,7 @@ FIXED_KEYS = {
 READ_KEYS = {*_FLAGS, *_FURTHER, "added_tokens_decoder"}
 READ_KEYS |= {"model_max_length", "max_len", "tokenizer_class", "model_input_names"}
 READ_KEYS |= {"split_special_tokens", _MODEL_STATE}
-READ_KEYS |= {*_THEIR_ROLES.values(), *_ENDS}
+READ_KEYS |= _NAMED.keys()
 # Keys that change no ids: files, names, padding, decoding, and arguments of a later call or of
 # `from_pretrained`, which transformers writes into the file.
 OTHER_KEYS = {
@@ -125,7 +127,7 @@ OTHER_KEYS = {
     *("problem_type", "finetuning_task", "output_attentions", "output_hidden_states", "language"),
     *("use_default_system_prompt", "use_cache", "pretrained_model_name_or_path", "max_seq_len"),
     *("return_dict", "ignore_mismatched_sizes", "attn_implementation", "quantization_config"),
-    *(f"{theirs}_id" for theirs in (*_THEIR_ROLES.values(), *_ENDS)),
+    *(f"{theirs}_id" for theirs in _NAMED),
 }
 # Keys of sentence_bert_config.json, the same: what changes ids and is not read must be empty.
 FIXED_SENTENCE_KEYS = ("tokenizer_args", "processor_args", "processing_kwargs", "processor_kwargs")
@@ -156,9 +158,10 @@ def read_tokenizer(source, overrides):
     """
     source = pathlib.Path(source)
     check_exists(source, "A tokenizer's file or folder must exist")
-    if any((source / name).is_file() for name in KERAS_HUB_VOCABULARIES):
-        class_name, settings = read_keras_hub_tokenizer(source)
-        return class_name, settings | overrides
+    for name in KERAS_HUB_VOCABULARIES:
+        if (source / name).is_file():
+            class_name, settings = read_keras_hub_tokenizer(source, source / name)
+            return class_name, settings | overrides
     config, path = {"further_tokens": [], "added_ids": {}, "named": []}, source
     if source.is_dir():
         config, path = config | _read_configs(source), _vocabulary_file(source)
@@ -204,6 +207,8 @@ def read_sentence_settings(folder):
     """Returns sentence-transformers' settings of an encoder's folder, `{}` if there are none."""
     folder = pathlib.Path(folder)
     path, settings = _read_first(folder, SENTENCE_FILES)
+    if path is None:
+        return {}
     changed = {key: settings[key] for key in FIXED_SENTENCE_KEYS if settings.get(key)}
     for value in changed.values():
         if not isinstance(value, dict) or value.keys() - OTHER_KEYS:
@@ -337,7 +342,7 @@ def _vocabulary_file(folder):
 def _read_configs(folder):
     """Returns the settings of the JSON files next to a vocabulary, by argument name."""
     path = folder / _SETTINGS[0]
-    config, tokens = (_read_first(folder, [name])[1] for name in _SETTINGS)
+    config, tokens = _read_first(folder, _SETTINGS[:1])[1], _read_first(folder, _SETTINGS[1:])[1]
     model = _read_first(folder, _MODEL_CONFIGS)[1]
     own_tokens = _tokens_of_model(config)
     _check_keys(config, tokens, own_tokens, folder)
@@ -348,6 +353,7 @@ def _read_configs(folder):
         "num_rows": model.get("vocab_size"),
         "ids": next((ids for ids in UNIGRAM_KINDS if ids in names), None),
         "splits_special_tokens": bool(config.get("split_special_tokens")),
+        "named": [],
     }
     num_segments = model.get("type_vocab_size")
     # Without the name, transformers gives the model no segments, which it takes for zeros.
@@ -360,17 +366,15 @@ def _read_configs(folder):
         flag = check_choice(f"{theirs}` in `{path}", config.get(theirs), (None, True, False))
         if flag is not None and not (is_literal and theirs in _NORMALIZER_FLAGS):
             settings[ours] = flag != (theirs == "keep_accents")
-    named = {}
-    for theirs in (*_THEIR_ROLES.values(), *_ENDS):
+    for theirs, ours in _NAMED.items():
         token = config.get(theirs) or tokens.get(theirs)
         token = token.get("content", token) if isinstance(token, dict) else token
         if isinstance(token, str):
-            named[theirs] = token
+            settings[ours] = token
+            settings["named"].append(token)
         elif token is not None:
             raise ValueError(f"`{theirs}` in {path} must be a token. Received: {describe(token)}.")
-    settings["named"] = [*named.values()]
-    settings |= {role: named[theirs] for role, theirs in _THEIR_ROLES.items() if theirs in named}
-    settings |= _read_added(folder, config, tokens, own_tokens, named)
+    settings |= _read_added(folder, config, tokens, own_tokens, settings["named"])
     key = "max_len" if config.get("model_max_length") is None else "model_max_length"
     length = config.get(key)
     if length is not None and check_number(f"{key}` in `{path}", length, 1) < _ENDLESS:
@@ -384,7 +388,7 @@ def _check_keys(config, tokens, own_tokens, folder):
     Raises:
         ValueError: a key of `FIXED_KEYS` has another value, or a key is in none of the lists.
     """
-    path, tokens_path = (folder / name for name in _SETTINGS)
+    path = folder / _SETTINGS[0]
     reads_file = config.get("tokenizer_class") not in _NEVER_READ_ONE
     ignored = _WITHOUT_FILE if reads_file and (folder / TOKENIZER_FILE).is_file() else ()
     for key, values in FIXED_KEYS.items():
@@ -395,8 +399,8 @@ def _check_keys(config, tokens, own_tokens, folder):
     unknown = config.keys() - FIXED_KEYS.keys() - READ_KEYS - OTHER_KEYS - own_tokens.keys()
     _check_known(unknown, path, "transformers")
     if not config.get("added_tokens_decoder"):  # Otherwise the other file does not count.
-        known = {*_THEIR_ROLES.values(), *_ENDS, *_FURTHER}
-        _check_known(tokens.keys() - known, tokens_path, "transformers")
+        unknown = tokens.keys() - _NAMED.keys() - {*_FURTHER}
+        _check_known(unknown, folder / _SETTINGS[1], "transformers")
     code = config.get("auto_map")
     code = code.get("AutoTokenizer") if isinstance(code, dict) else code
     if code:
@@ -470,7 +474,7 @@ def _read_added(folder, config, special, own_tokens, named):
         found[token.content], ids[token.content] = token, int(id)
     if not decoder and old_path.is_file():
         path, ids = old_path, read_json(old_path)
-        usual = {*itertools.chain(*ROLES.values()), *named.values()}
+        usual = {*itertools.chain(*ROLES.values()), *named}
         for token in ids.keys() - usual - found.keys():
             found[token] = tokenizers.AddedToken(token)
     for token, id in ids.items():
@@ -525,10 +529,9 @@ def _read_backend(path, lines_path, settings, overrides):
             _check_end(len(lines), len(model["vocab"]), lines_path)
             # Other libraries leave repeated lines out of the tokenizer.json. Their ids get names
             # that no text has, so that the ids of texts are those of the tokenizer.json alone.
-            ids = {*model["vocab"].values(), *(token["id"] for token in saved["added_tokens"])}
-            missing = sorted({*range(min(len(lines), max(ids, default=0)))} - ids)
-            is_changed |= bool(missing)
-            model["vocab"] |= {f"{lines[id]}\n{id}": id for id in missing}
+            ids = {*backend.get_vocab().values()}
+            for id in {*range(min(len(lines), max(ids, default=0)))} - ids:
+                model["vocab"][f"{lines[id]}\n{id}"], is_changed = id, True
     refuse(overrides.keys() - allowed, f"{model['type']} in {path}")
     if is_changed:
         backend = tokenizers.Tokenizer.from_str(json.dumps(saved))

@@ -23,8 +23,8 @@ def check_resource_limits(saved, backend):
         longest = saved["model"]["max_input_chars_per_word"]
         advice = "Common values are 100 and 200."
         check_int("max_input_chars_per_word", longest, 1, LONGEST_WORD, advice)
-    parts = [saved[name] for name in ("normalizer", "pre_tokenizer", "decoder")]
-    patterns = [x["Regex"] for part in parts for x in _holders(part, "Regex")]
+    parts = [saved["normalizer"], saved["pre_tokenizer"], saved["decoder"]]
+    patterns = [holder["Regex"] for holder in _holders(parts, "Regex")]
     rule = "A pattern must not repeat a repeat, whose time doubles with each character"
     raise_at_first(list(map(_repeats_a_repeat, patterns)), patterns, rule)
     if (growth := max(map(_growth, parts))) > _MOST_GROWTH:

@@ -1,4 +1,4 @@
-"""Reads, checks and writes vocab.txt: one token per line, and the line number is the id."""
+"""vocab.txt, one token per line, where the line number is the id; and checks of vocabularies."""
 
 import os
 import pathlib
@@ -41,8 +41,7 @@ def read_vocabulary(path: Path) -> list[str]:
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
-    lines = [line.removesuffix("\r") for line in lines]
-    return [line if line.rstrip() in ("", "##") else line.rstrip() for line in lines]
+    return [x.removesuffix("\r") if x.rstrip() in ("", "##") else x.rstrip() for x in lines]
 
 
 def write_vocabulary(path: Path, vocabulary: Iterable[str]) -> None:
@@ -78,6 +77,17 @@ def numbered(vocabulary: Path | Iterable[str]) -> dict[str, int]:
     ids = {token: index for index, token in enumerate(tokens)}
     twice = [index for index, token in enumerate(tokens) if ids[token] != index]
     return ids | {f"{tokens[index]}\n{index}": index for index in twice}
+
+
+def require_tokens(ids, **tokens):
+    """Raises `ValueError` unless the vocabulary holds the tokens, given by argument name."""
+    missing = [f"{name}={token!r}" for name, token in tokens.items() if token not in ids]
+    if missing:
+        raise ValueError(
+            f"The vocabulary must hold every special token. Missing: {', '.join(missing)}. "
+            f"Received: {len(ids)} tokens, the first are {list(ids)[:5]}. Pass the names of the "
+            "vocabulary's own special tokens, or check that it is the right vocabulary."
+        )
 
 
 def looks_lowercased(vocabulary: Iterable[str]) -> bool:

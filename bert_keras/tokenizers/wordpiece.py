@@ -7,11 +7,11 @@ import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers, processors
 
 from bert_keras.checks import check_bool, check_int
-from bert_keras.tokenizers.components import add_special_tokens, bert_normalizer, require_tokens
+from bert_keras.tokenizers.components import add_special_tokens, bert_normalizer
 from bert_keras.tokenizers.text_encoder import ROLES
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.untrusted import LONGEST_WORD
-from bert_keras.tokenizers.vocabulary import numbered
+from bert_keras.tokenizers.vocabulary import numbered, require_tokens
 from bert_keras.types import Path
 
 _BETWEEN_WORDS = "\ue000"

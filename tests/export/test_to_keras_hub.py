@@ -13,7 +13,7 @@ from tiny import VOCABULARY
 import bert_keras
 from bert_keras.export import to_keras_hub
 from bert_keras.models.backbone import Backbone
-from bert_keras.presets.families import records
+from bert_keras.presets.families import RECORDS
 
 keras_hub = pytest.importorskip("keras_hub", reason="the extra `nlp` is not installed")
 pytestmark = pytest.mark.once
@@ -26,7 +26,7 @@ OPTIONS = {
 }
 CASES = {
     f"{record.backbone.split('>')[1]}-{task}": (record, task)
-    for record in records("KERAS_HUB")
+    for record in RECORDS["KERAS_HUB"]
     for task in ("Backbone", *record.heads)
 }
 # Each backend computes a backbone with a head of both; the rest is names and transposed arrays.
@@ -109,7 +109,7 @@ def classifier(encoder="BertBackbone", **options):
     tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY, strip_accents=True)
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=12)
     options = {"preprocessor": preprocessor, "label_names": ("x", "y", "z"), **options}
-    (record,) = (r for r in records("KERAS_HUB") if r.backbone.endswith(f">{encoder}"))
+    (record,) = (r for r in RECORDS["KERAS_HUB"] if r.backbone.endswith(f">{encoder}"))
     body = backbone(getattr(bert_keras, encoder), activation=record.fixed["activation"])
     return shaken(bert_keras.TextClassifier(body, **{"num_classes": 3, **options}))
 

@@ -26,7 +26,7 @@ from forty import TOKENIZERS
 import bert_keras
 from bert_keras.models.backbone import Backbone
 from bert_keras.presets.assign import NewHead, head_weights, relative_path
-from bert_keras.presets.families import head_options, records
+from bert_keras.presets.families import RECORDS, head_options
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.formats import huggingface, keras_hub, tf1
 from bert_keras.presets.name_map import expand, transformed
@@ -40,7 +40,7 @@ LABELS = ("bad", "fine", "good", "no")
 # A family's other names differ in the names only.
 CASES = [
     (record, name, task)
-    for record in records("HUGGING_FACE")
+    for record in RECORDS["HUGGING_FACE"]
     if "ernie" not in record.names  # It is exported as a BERT, see tests/models/test_ernie.py.
     for number, name in enumerate(record.names)
     if name != "new"  # transformers has it as "gte".
@@ -284,7 +284,7 @@ SECOND = [
 ]
 PAIRS = [
     (record, task, kind)
-    for record in records("HUGGING_FACE")
+    for record in RECORDS["HUGGING_FACE"]
     if "ernie" not in record.names
     for task in PAIR_TASKS.split()
     # A cross-encoder is exported as a classifier.
@@ -365,7 +365,7 @@ ROWS = [
         ("KERAS_HUB", keras_hub.KINDS),
         ("TF1", tf1.KINDS),
     )
-    for record in records(format)
+    for record in RECORDS[format]
     for task in ("Backbone", *record.heads)
 ]
 
@@ -399,7 +399,7 @@ def test_each_transform_is_its_own_inverse():
 MUST_BE = r"`{}` in `.*config\.json` must be one of"
 UNSUPPORTED = [
     (record, name, key, wrong, MUST_BE.format(key))
-    for record in records("HUGGING_FACE")
+    for record in RECORDS["HUGGING_FACE"]
     for name in list(record.names)[:1]
     for key, values in {**record.allowed, record.activation[0]: ("gelu",)}.items()
     for wrong in (7, "relative_key", None, [values[0]], not values[0])
@@ -407,7 +407,7 @@ UNSUPPORTED = [
 ]
 UNSUPPORTED += [
     (record, "roberta", key, wrong, "max_sequence_length")
-    for record in records("HUGGING_FACE")
+    for record in RECORDS["HUGGING_FACE"]
     if "roberta" in record.names
     for key in ("max_position_embeddings", "pad_token_id")
     for wrong in ("514", None, [514])
@@ -423,7 +423,7 @@ def test_a_config_that_no_backbone_supports_is_refused_before_weights_are_read(
 
 
 def roberta():
-    (record,) = [record for record in records("HUGGING_FACE") if "roberta" in record.names]
+    (record,) = [record for record in RECORDS["HUGGING_FACE"] if "roberta" in record.names]
     return backbone_of(record)
 
 
@@ -462,7 +462,7 @@ def test_a_missing_pooler_matters_where_it_is_read(tmp_path):
 
 WITH_POOLER = [
     (record, next(iter(record.names)))
-    for record in records("HUGGING_FACE")
+    for record in RECORDS["HUGGING_FACE"]
     if "ernie" not in record.names and any(row[0].startswith("pooler/") for row in record.rows)
 ]
 
@@ -545,7 +545,7 @@ def shared_kernels(record, head, other, saved):
     return kernels_of(saved, layers) if layers else set()
 
 
-HEADS = [(record, head) for record in records("HUGGING_FACE") for head in record.heads]
+HEADS = [(record, head) for record in RECORDS["HUGGING_FACE"] for head in record.heads]
 
 
 @pytest.mark.parametrize(

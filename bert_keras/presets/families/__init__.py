@@ -18,25 +18,27 @@ from bert_keras.presets.families import roberta_record as roberta
 FAMILIES = (bert, albert, deberta_v2, distilbert, electra, ernie, modernbert, mpnet, nomic_bert)
 FAMILIES += (gte, jina, roberta)
 
-
-def records(of_format):
-    """Returns the families' records in a format: `"HUGGING_FACE"`, `"TF1"` or `"KERAS_HUB"`."""
-    return [getattr(family, of_format) for family in FAMILIES if hasattr(family, of_format)]
+# Format -> the families' records in it.
+RECORDS = {
+    name: [getattr(family, name) for family in FAMILIES if hasattr(family, name)]
+    for name in ("HUGGING_FACE", "TF1", "KERAS_HUB")
+}
 
 
 def record_of(backbone, of_format="HUGGING_FACE"):
-    """Returns the record of a backbone in a format, see `records`, or `None`.
+    """Returns the record of a backbone in a format of `RECORDS`, or `None`.
 
     If its class has several records, the first whose `fixed` values the backbone has is returned.
     """
     import keras  # Not above: a checkpoint is described by records alone, without Keras.
 
-    name = keras.saving.get_registered_name(type(backbone))
-    matches = [record for record in records(of_format) if record.backbone == name]
-    for record in matches:
-        if all(getattr(backbone, key) == value for key, value in record.fixed.items()):
-            return record
-    return next(iter(matches), None)
+    name, first = keras.saving.get_registered_name(type(backbone)), None
+    for record in RECORDS[of_format]:
+        if record.backbone == name:
+            first = first or record
+            if all(getattr(backbone, key) == value for key, value in record.fixed.items()):
+                return record
+    return first
 
 
 def head_class_name(task, known_names):

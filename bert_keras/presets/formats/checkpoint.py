@@ -21,7 +21,10 @@ An opened preset has
 - `preprocessor_config`: the saved preprocessor's class and arguments, or `None`.
 """
 
+import functools
+import inspect
 import re
+from typing import NamedTuple
 
 import keras
 
@@ -34,6 +37,7 @@ from bert_keras.presets.families.record import Head
 from bert_keras.presets.model_card import write_card
 from bert_keras.presets.name_map import expand, transformed_back, transformed_shape
 from bert_keras.presets.safetensors_io import WEIGHTS_FILE, weights_files, write_safetensors
+from bert_keras.presets.tensors import Tensors
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
 # What the paths of a pooler begin with. A checkpoint may lack it, with a warning.
@@ -42,6 +46,24 @@ POOLER = "pooler/"
 POOLINGS = ("cls", "mean")
 # Arguments of `Head.inferred` that some tasks do not take.
 _OPTIONAL = ("activation", "masking")
+
+
+class FoundHead(NamedTuple):
+    """What a checkpoint has of a task's head.
+
+    Attributes:
+        kind: str, class name of the task whose head it is.
+        head: the record's `Head`, an empty one if the family has none for the task.
+        names: dict, our path -> `(tensor name, transform)`, see `name_map.expand`.
+        tensors: `Tensors`, those of `names` that the checkpoint has.
+        is_whole: bool, whether the checkpoint has the head.
+    """
+
+    kind: str
+    head: Head
+    names: dict
+    tensors: Tensors
+    is_whole: bool
 
 
 class Preset:
@@ -74,8 +96,13 @@ class Preset:
         Raises:
             ValueError: the config lacks a size, or has a setting that the family does not support.
         """
-        with self.limiting_parameters(load_weights), reading(None if overrides else self.path):
-            return self._make(cls, overrides)
+        with reading(None if overrides else self.path):
+            arguments = {**self._backbone_arguments(cls), **overrides}
+            with self.limiting_parameters(load_weights):
+                return self._make(cls, arguments)
+
+    def _make(self, cls, arguments):
+        return cls(**arguments)
 
     def num_positions(self, cls):
         """Returns the longest sequence that the backbone takes, or `None` for any length.
@@ -104,9 +131,7 @@ class Preset:
 
     def limiting_parameters(self, load_weights):
         """Returns a context in which a model with more values than the tensors is refused."""
-        return parameter_budget(
-            self.source, (lambda: self.tensors.num_values) if load_weights else None
-        )
+        return parameter_budget(self.source, self.tensors.num_values if load_weights else None)
 
     def tokenizer(self):
         """Returns the tokenizer of the folder."""
@@ -125,7 +150,7 @@ class Checkpoint(Preset):
     """A folder of another library, which is read with the family's record.
 
     A subclass defines `tensors` and `kinds` (see `name_map`), and whatever its format does in
-    another way: `_read_head`, `_is_of`, and how to infer a head's arguments.
+    another way: `saved_tasks`, `_head_of`, `_tensors_of_head`, and how to infer a head's arguments.
     """
 
     def __init__(self, folder, config, path, name, record):
@@ -133,15 +158,14 @@ class Checkpoint(Preset):
         self.record, self.backbone_name = record, record.backbone
         self._advice = f"{record.backbone} supports no others."
 
-    def _make(self, cls, overrides):
-        return cls(**{**self._backbone_arguments(cls), **overrides})
-
     def _backbone_arguments(self, cls):
         record, config = self.record, {**self.record.defaults, **self.config}
-        named = {ours: config[theirs] for theirs, ours in record.config.items() if theirs in config}
-        arguments, parameters = {**record.fixed, **named}, cls.parameters_of_constructor()
-        optional = {name for name, x in parameters.items() if x.default is not x.empty}
-        missing = [x for x, ours in record.config.items() if ours not in named.keys() | optional]
+        arguments, missing, parameters = {**record.fixed}, [], cls.parameters_of_constructor()
+        for theirs, ours in record.config.items():
+            if theirs in config:
+                arguments[ours] = config[theirs]
+            elif parameters[ours].default is inspect.Parameter.empty:
+                missing.append(theirs)
         if missing:
             raise ValueError(
                 f"{self.path} lacks {missing}, without which the model's shape is unknown."
@@ -178,39 +202,50 @@ class Checkpoint(Preset):
         """
         # The first component of a tensor's name is that of its module.
         modules = {re.split("[./]", theirs)[0] for _, theirs, *_ in self.record.rows}
-        of_backbone = (name for name in self.tensors if re.split("[./]", name)[0] in modules)
-        tensors = self.tensors.only(of_backbone)
-        left_out = sorted(self.tensors.keys() - tensors.keys() - self._ignorable_head_tensors(task))
+        own, left_out, ignorable = [], [], self._ignorable_head_tensors(task)
+        for name in self.tensors:
+            if re.split("[./]", name)[0] in modules:
+                own.append(name)
+            elif name not in ignorable:
+                left_out.append(name)
+        tensors = self.tensors.only(own)
         if self.record.tables is not None:
             tensors = self.record.tables.read(tensors, backbone, self.config)
-        names = self._expanded(self.record.rows, backbone)
-        variables = weights_of(backbone)
-        pooler = {path: name for path, (name, _) in names.items() if path.startswith(POOLER)}
+        names, variables = self._expanded(self.record.rows, backbone), weights_of(backbone)
         if backbone.pooler is None:  # Because the user asked for none, or the family has none.
-            tensors = tensors.only(name for name in tensors if name not in pooler.values())
+            pooler = {name for path, (name, _) in names.items() if path.startswith(POOLER)}
+            tensors = tensors.only(tensors.keys() - pooler)
         elif task is not None and not task.reads_pooled_output:
-            absent = {p for p in variables if p.startswith(POOLER) and pooler.get(p) not in tensors}
-            variables = {path: x for path, x in variables.items() if path not in absent}
-        assign(variables, names, tensors, (POOLER,), left_out, self.source)
+            for path in [path for path in variables if path.startswith(POOLER)]:
+                if path not in names or names[path][0] not in tensors:
+                    del variables[path]
+        assign(variables, names, tensors, (POOLER,), sorted(left_out), self.source)
+
+    @functools.cached_property
+    def saved_tasks(self):
+        """Class names of the tasks that the checkpoint was saved from."""
+        return [name for name in self.record.heads if self._head_of(name).is_whole]
 
     def task_name(self):
         """Returns the registered name of the task whose head the checkpoint has, or `None`."""
-        found = (task for task in self.record.heads if self._is_of(task))
-        return next((f"bert_keras>{task}" for task in found), None)
+        return f"bert_keras>{self.saved_tasks[0]}" if self.saved_tasks else None
 
     def task_arguments(self, task, chosen=()):
         """Returns a task's arguments in the checkpoint, such as labels, problem type, dropout."""
-        kind, head = self._head_of(task)
-        if not self._has_head(kind):
+        found, arguments = self._head_of(task), {}
+        if not found.is_whole:
             return {}
-        names = [name for name in head.inferred if name not in _OPTIONAL or task.takes([name])]
-        arguments = {name: self._argument(name, head) for name in names}
-        if "pooling" in head.options:
-            options = dict(head.options)
+        for name in found.head.inferred:
+            if name not in _OPTIONAL or name in task.argument_names():
+                value = self._argument(name, found)
+                if value is not None:
+                    arguments[name] = value
+        if "pooling" in found.head.options:
+            options = dict(found.head.options)
             arguments.setdefault("pooling", options.pop("pooling"))
             options.pop("dropout", None)
             arguments["head_options"] = options
-        return {name: value for name, value in arguments.items() if value is not None}
+        return arguments
 
     def pooling_of_new_head(self, task, has_weights):
         """Returns `"mean"` if the head would read a pooler that the checkpoint lacks.
@@ -221,9 +256,9 @@ class Checkpoint(Preset):
             task: class of the task, whose head the checkpoint does not have.
             has_weights: bool, whether weights are loaded.
         """
-        _, head = self._head_of(task)
+        pooling = self._head_of(task).head.options.get("pooling", "pooler")
         rows = [row for row in self.record.rows if row[0].startswith(POOLER)]
-        if not (has_weights and rows) or head.options.get("pooling", "pooler") != "pooler":
+        if not (has_weights and rows) or pooling != "pooler":
             return None
         names = [name for name, _ in self._expanded(rows).values()]
         return None if any(name in self.tensors for name in names) else "mean"
@@ -235,19 +270,22 @@ class Checkpoint(Preset):
             FileNotFoundError: a file of the checkpoint is missing.
             ValueError: a file is damaged, or a part of the head is missing or has another shape.
         """
-        kind, head = self._head_of(task)
-        weights, names = head_weights(task), self._expanded(head.rows)
-        if not self._has_head(kind):  # A new head may lack layers of the pre-training head.
-            names = {path: name for path, name in names.items() if path in weights}
-        tensors = self._read_head(kind, names)
+        _, head, names, tensors, is_whole = self._head_of(task)
+        weights = head_weights(task)
+        if not is_whole:  # A new head may lack layers of the pre-training head.
+            tensors = tensors.only(name for path, (name, _) in names.items() if path in weights)
         found = [path for path, (name, _) in names.items() if name in tensors]
         absent = [part for part in head.parts if not any(path.startswith(part) for path in found)]
         assign(weights, names, tensors, optional=absent, source=self.source)
 
     def _head_of(self, task):
-        """Returns the name of the task whose head a task has, and the record's `Head` of it."""
+        """Returns the `FoundHead` for a task, its class, or its class's name."""
         kind = head_class_name(task, self.record.heads)
-        return kind, self.record.heads.get(kind, Head())
+        head = self.record.heads.get(kind, Head())
+        names = self._expanded(head.rows)
+        tensors = self._tensors_of_head(kind, names)
+        is_whole = bool(names) and all(name in tensors for name, _ in names.values())
+        return FoundHead(kind, head, names, tensors, is_whole)
 
     def _expanded(self, rows, backbone=None):
         """Returns rows expanded, see `name_map.expand`, with the names that `tensors` has."""
@@ -255,20 +293,13 @@ class Checkpoint(Preset):
         # In a head's rows a layer of their backbone, such as a pooler, has the prefix.
         return {path: (name.removeprefix(prefix), how) for path, (name, how) in names.items()}
 
-    def _has_head(self, task_class_name):
-        """Whether all tensors of a task's head exist."""
-        names = self._expanded(self._head_of(task_class_name)[1].rows)
-        tensors = self._read_head(task_class_name, names)
-        return bool(names) and all(name in tensors for name, _ in names.values())
+    def _tensors_of_head(self, kind, names):
+        """Returns the tensors of a head; by default those of the backbone are with them.
 
-    def _is_of(self, task_class_name):
-        """Whether the checkpoint was saved from the task."""
-        return self._has_head(task_class_name)
-
-    # By default `self.tensors` holds backbone and head, under the record's names.
-
-    def _read_head(self, task_class_name, names):
-        """Returns the tensors in `names`."""
+        Args:
+            kind: str, class name of a task.
+            names: dict, see `FoundHead`.
+        """
         return self.tensors.only(name for name, _ in names.values())
 
     def _ignorable_head_tensors(self, task):
@@ -277,32 +308,33 @@ class Checkpoint(Preset):
         The tensors are those of the task's own head, and of heads without which the encoder is of
         use too.
         """
-        own, found = task and self._head_of(task)[0], set()
+        own, found = task and head_class_name(task, self.record.heads), set()
         for kind, head in self.record.heads.items():
             if kind == own or not head.changes_the_encoder:
-                found |= {*head.tied, *(name for name, _ in self._expanded(head.rows).values())}
+                found.update(head.tied, (name for name, _ in self._expanded(head.rows).values()))
         return found
 
-    def _argument(self, name, head):
+    def _argument(self, name, found):
         """Returns the checkpoint's value of an argument of a head, see `Head.inferred`."""
-        return getattr(self, f"_{name}")(head)
+        return getattr(self, f"_{name}")(found)
 
-    def _num_classes(self, head):
-        name, transform = self._expanded(head.rows)["head/dense/kernel"]
+    def _num_classes(self, found):
+        name, transform = found.names["head/dense/kernel"]
         return transformed_shape(self.tensors.shapes[name], transform)[-1]
 
     _dim = _num_classes
 
-    def _problem_type(self, head):
-        return "regression" if self._num_classes(head) == 1 else "single_label"
+    def _problem_type(self, found):
+        return "regression" if self._num_classes(found) == 1 else "single_label"
 
-    def _pooling(self, head):
+    def _pooling(self, found):
+        head = found.head
         pooling = self.config.get(head.pooling, head.options["pooling"])
         return check_choice(f"{head.pooling}` in `{self.path}", pooling, POOLINGS, self._advice)
 
-    def _dropout(self, head):
-        rate = self.config.get(head.dropout)
-        return rate and check_number(f"{head.dropout}` in `{self.path}", rate, below=1)
+    def _dropout(self, found):
+        rate = self.config.get(found.head.dropout)
+        return rate and check_number(f"{found.head.dropout}` in `{self.path}", rate, below=1)
 
 
 def written_config(record, backbone, library):

@@ -14,7 +14,7 @@ from bert_keras.checks import check_choice, check_settings
 from bert_keras.engine.atomic_files import read_json, reading
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import by_path, head_weights, warn
-from bert_keras.presets.families import has_head_of, head_class_name, record_of, records
+from bert_keras.presets.families import RECORDS, has_head_of, head_class_name, record_of
 from bert_keras.presets.families.record import TASKS, Head
 from bert_keras.presets.formats.checkpoint import (
     POOLER,
@@ -43,6 +43,8 @@ _PROBLEM_TYPES = {
     "multi_label_classification": "multi_label",
     "regression": "regression",
 }
+# Type in a config -> the family's record.
+_RECORDS = {name: record for record in RECORDS["HUGGING_FACE"] for name in record.names}
 KINDS = {
     "embedding": [("embeddings", ".weight", None)],
     "norm": [("gamma", ".weight", None), ("beta", ".bias", None)],
@@ -89,15 +91,15 @@ class HuggingFaceFolder(Checkpoint):
     kinds = KINDS
 
     def __init__(self, folder, config, path, name):
-        known = {name: record for record in records("HUGGING_FACE") for name in record.names}
-        # Without a type, the class in the config tells it. The oldest configs lack both: BERT's.
         self._classes = repr(config.get("architectures"))
-        starts = {x: f"'{record.names[x]}(For|Model)" for x, record in known.items()}
-        of_class = [x for x, start in starts.items() if re.search(start, self._classes)]
-        model_type = config.get("model_type", next(iter([*of_class, *known])))
+        model_type = config.get("model_type", "bert")
+        if "model_type" not in config:  # The class tells it. The oldest configs, BERT's, lack both.
+            for known, record in _RECORDS.items():
+                if re.search(f"'{record.names[known]}(For|Model)", self._classes):
+                    model_type = known
+                    break
         advice = "A model with a decoder, such as bart, t5 or llama, is no encoder."
-        check_choice(f"model_type` in `{path}", model_type, known, advice)
-        record = known[model_type]
+        record = _RECORDS[check_choice(f"model_type` in `{path}", model_type, _RECORDS, advice)]
         with reading(path):
             config = record.native(config)
         super().__init__(folder, config, path, name, record)
@@ -132,8 +134,7 @@ class HuggingFaceFolder(Checkpoint):
     @property
     def _token_table(self):
         """The name of the token table's tensor."""
-        rows = {ours: theirs for ours, theirs, *_ in self.record.rows}
-        return f"{rows['embeddings/token_embedding']}.weight"
+        return f"{self.record.rows[0][1]}.weight"
 
     def _wrapper(self, checkpoint):
         """Returns the prefix that a wrapper gave all names, such as `module.` or `_orig_mod.`."""
@@ -153,7 +154,7 @@ class HuggingFaceFolder(Checkpoint):
         found = super().task_arguments(task, chosen)
         if has_head_of(task, "Reranker"):
             found |= self._prompts()
-        if has_head_of(task, _LATE) and self._is_of(_LATE):
+        if has_head_of(task, _LATE) and _LATE in self.saved_tasks:
             found |= read_stanford(self.folder)
         return found
 
@@ -166,19 +167,21 @@ class HuggingFaceFolder(Checkpoint):
 
     def _has_activated_score(self):
         """Whether this is a cross-encoder with an activation between its output and its score."""
-        kind, name = TASKS["sequence"], str(self._activation_name() or "Identity")
-        has_scores = not name.endswith("Identity") and self._has_head(kind)
-        return has_scores and self._num_classes(self.record.heads[kind]) == 1
+        if str(self._activation_name() or "Identity").endswith("Identity"):
+            return False
+        found = self._head_of(TASKS["sequence"])
+        return found.is_whole and self._num_classes(found) == 1
 
-    def _activation(self, head):
+    def _activation(self, found):
         name = self._activation_name()
         return name and read_activation(name, self.path)
 
     def _activation_name(self):
         """Returns the class that sentence-transformers applies to the outputs, or `None`."""
-        settings = self.sentence_settings(), self.config.get("sentence_transformers") or {}
-        names = [x.get("activation_fn") for x in settings]
-        return next(filter(None, names), self.config.get("sbert_ce_default_activation_function"))
+        for settings in (self.sentence_settings(), self.config.get("sentence_transformers") or {}):
+            if name := settings.get("activation_fn"):
+                return name
+        return self.config.get("sbert_ce_default_activation_function")
 
     def sentence_settings(self):
         """Returns the content of `config_sentence_transformers.json`, `{}` without that file."""
@@ -199,8 +202,8 @@ class HuggingFaceFolder(Checkpoint):
                 f"outputs to make scores. A {type(task).__name__} answers with the outputs. Load "
                 "it as a `Reranker` for the scores."
             )
-        tensors, head = self.tensors, self._head_of(task)[1]
-        for name, original in head.tied.items():
+        tensors = self.tensors
+        for name, original in self._head_of(task).head.tied.items():
             if name in tensors and not np.array_equal(tensors[name], tensors[original]):
                 raise ValueError(
                     f"{self.source} has a {name!r} that differs from its {original!r}. Supported: "
@@ -208,24 +211,25 @@ class HuggingFaceFolder(Checkpoint):
                 )
         super().load_head_weights(task)
 
-    def _is_of(self, task_class_name):
-        head = self.record.heads.get(task_class_name)
-        return head is not None and f"{head.architecture}'" in self._classes
+    @functools.cached_property
+    def saved_tasks(self):
+        """Class names of the tasks that the config's architectures name."""
+        heads = self.record.heads.items()
+        return [task for task, head in heads if f"{head.architecture}'" in self._classes]
 
-    def _read_head(self, task_class_name, names):
-        tensors = super()._read_head(task_class_name, names)
+    def _tensors_of_head(self, kind, names):
         # Several heads have a `classifier`; the architecture tells which task's head this one is.
-        is_of_other_task = not self._is_of(task_class_name) and any(
-            self._is_of(other) and self._expanded(head.rows).items() & names.items()
-            for other, head in self.record.heads.items()
+        is_of_other_task = kind not in self.saved_tasks and any(
+            self._expanded(self.record.heads[saved].rows).items() & names.items()
+            for saved in self.saved_tasks
         )
-        return tensors.only(()) if is_of_other_task else tensors
+        return self.tensors.only(()) if is_of_other_task else super()._tensors_of_head(kind, names)
 
-    def _problem_type(self, head):
+    def _problem_type(self, found):
         problem_type = _PROBLEM_TYPES.get(self.config.get("problem_type"))
-        return problem_type or super()._problem_type(head)
+        return problem_type or super()._problem_type(found)
 
-    def _label_names(self, head):
+    def _label_names(self, found):
         """Returns the names of the classes in order, or `None` if the config has none of use."""
         by_id, ids = self.config.get("id2label") or {}, self.config.get("label2id") or {}
         names = [by_id.get(str(i)) for i in range(len(by_id))]
@@ -234,7 +238,7 @@ class HuggingFaceFolder(Checkpoint):
             names = [by_id.get(i) for i in range(len(ids))]
             if _are_numbers(names):
                 return None
-        num_classes = self._num_classes(head)
+        num_classes = self._num_classes(found)
         are_different = all(isinstance(name, str) for name in names) and len({*names}) == len(names)
         if are_different and len(names) == num_classes:
             return names
@@ -296,7 +300,7 @@ def export_to_huggingface(model, folder, described=None, write_settings=None):
     tokenizer = None if preprocessor is None else preprocessor.tokenizer
     record = record_of(backbone)
     if record is None:
-        known = [found.backbone for found in records("HUGGING_FACE")]
+        known = [found.backbone for found in RECORDS["HUGGING_FACE"]]
         refuse(type(backbone).__name__, known, _LIBRARY)
     config = {"model_type": next(iter(record.names)), **written_config(record, backbone, _LIBRARY)}
     head = Head(architecture="Model")

@@ -25,7 +25,7 @@ import numpy as np
 
 from bert_keras.checks import check_choice, check_exists
 from bert_keras.engine.atomic_files import read_json
-from bert_keras.presets.families import records
+from bert_keras.presets.families import RECORDS
 from bert_keras.presets.formats.checkpoint import Checkpoint
 from bert_keras.presets.tensors import Tensors
 from bert_keras.tokenizers.keras_hub_settings import read_serialized
@@ -44,6 +44,8 @@ MASKING = {
 }
 # Our key for the labels' names in metadata.json. KerasHub has none.
 LABELS = "label_names"
+# Class of a backbone -> the family's record.
+_RECORDS = {name: record for record in RECORDS["KERAS_HUB"] for name in record.names}
 KINDS = {
     "embedding": [("embeddings", "/vars/0", None)],
     "norm": [("gamma", "/vars/0", None), ("beta", "/vars/1", None)],
@@ -63,10 +65,9 @@ class KerasHubFolder(Checkpoint):
     kinds = KINDS
 
     def __init__(self, folder, config, path, name):
-        found = {name: record for record in records("KERAS_HUB") for name in record.names}
         class_name, arguments = read_serialized(path)
-        check_choice(f"class_name` in KerasHub's `{path}", class_name, found)
-        super().__init__(folder, arguments, path, name, found[class_name])
+        check_choice(f"class_name` in KerasHub's `{path}", class_name, _RECORDS)
+        super().__init__(folder, arguments, path, name, _RECORDS[class_name])
         self._family = self.record.names[class_name]
         self._task_class, self._task = _class_and_arguments(folder / TASK)
 
@@ -91,40 +92,46 @@ class KerasHubFolder(Checkpoint):
         names = super()._expanded(rows, backbone)
         return {path: (_canonical(name), how) for path, (name, how) in names.items()}
 
-    def _read_head(self, task_class_name, names):
+    def _head_of(self, task):
+        found = super()._head_of(task)
+        return found._replace(is_whole=found.kind in self.saved_tasks)
+
+    def _tensors_of_head(self, kind, names):
         path = self.folder / TASK_WEIGHTS
-        if not (self._is_of(task_class_name) and path.is_file()):
+        if not (kind in self.saved_tasks and path.is_file()):
             return self.tensors.only(())
         tensors = _read_h5(path)
         # Once the task was compiled, the file also has the optimizer's state.
         return tensors.only(name for name in tensors if not name.startswith("optimizer/"))
 
-    def _is_of(self, task_class_name):
-        head = self.record.heads.get(task_class_name)
-        names = () if head is None else head.architecture
-        return self._task_class in [self._family + name for name in names]
+    @functools.cached_property
+    def saved_tasks(self):
+        """Class names of our tasks whose class in KerasHub was saved."""
+        return [
+            task
+            for task, head in self.record.heads.items()
+            if self._task_class in [self._family + ending for ending in head.architecture]
+        ]
 
-    _has_head = _is_of
-
-    def _argument(self, name, head):
+    def _argument(self, name, found):
         if name in ("problem_type", "head_options", "masking", "label_names"):
-            return super()._argument(name, head)
-        return self._task.get(getattr(head, name, None) or name)
+            return super()._argument(name, found)
+        return self._task.get(getattr(found.head, name, None) or name)
 
-    def _problem_type(self, head):
+    def _problem_type(self, found):
         activation = self._task.get("activation") or "linear"
         check_choice(f"activation` in `{self.folder / TASK}", activation, _PROBLEM_TYPES)
         is_score = self._task.get("num_classes") == 1 and activation == "linear"
         return "regression" if is_score else _PROBLEM_TYPES[activation]
 
-    def _head_options(self, head):
-        return dict(head.options)
+    def _head_options(self, found):
+        return dict(found.head.options)
 
-    def _masking(self, head):
+    def _masking(self, found):
         saved = _class_and_arguments(self.folder / PREPROCESSOR)[1]
         return {ours: saved[theirs] for theirs, ours in MASKING.items() if theirs in saved} or None
 
-    def _label_names(self, head):
+    def _label_names(self, found):
         path = self.folder / METADATA
         names = read_json(path).get(LABELS) if path.is_file() else None
         return (

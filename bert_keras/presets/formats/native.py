@@ -29,14 +29,15 @@ class NativePreset(Preset):
         super().__init__(folder, config, path, name)
         self.backbone_name, self.config = _name_and_arguments(config, path)
         self._task_path = folder / "task.json"
-        task = read_json(self._task_path) if self._task_path.is_file() else None
-        self._task_name, self._task, self._preprocessor = None, {}, None
-        if task is not None:
+        self._task_name, self._kind, self._task, self._preprocessor = None, None, {}, None
+        if self._task_path.is_file():
+            task = read_json(self._task_path)
             self._task_name, self._task = _name_and_arguments(task, self._task_path)
+            self._kind = self._task_name.split(">")[-1]
             self._preprocessor = task.get("preprocessor")
 
-    def _make(self, cls, overrides):
-        return cls.from_config({**self.config, **overrides})
+    def _make(self, cls, arguments):
+        return cls.from_config(arguments)
 
     def _backbone_arguments(self, cls):
         return self.config
@@ -80,7 +81,7 @@ class NativePreset(Preset):
         if self._is_of(task):
             return {**self._decided_for(task), **self._task}
         name = "head_options"
-        is_shared = self._kind in task.compatible_heads and task.takes([name])
+        is_shared = self._kind in task.compatible_heads and name in task.argument_names()
         return {name: self._task[name]} if is_shared and name in self._task else {}
 
     def pooling_of_new_head(self, task, has_weights):
@@ -112,7 +113,7 @@ class NativePreset(Preset):
         saved = self._task_name and keras.saving.get_registered_object(self._task_name)
         if not isinstance(saved, type) or saved is cls or not issubclass(saved, cls):
             return {}
-        return dict(saved.decided_arguments) if cls.takes(self._task) else {}
+        return dict(saved.decided_arguments) if self._task.keys() <= cls.argument_names() else {}
 
     def load_head_weights(self, task):
         """Assigns the saved weights of the head, and warns about the others.
@@ -133,10 +134,6 @@ class NativePreset(Preset):
         tensors = [x for x in self.tensors if x in taken or (is_own and x.startswith("head/"))]
         fresh = [path for path in weights if path not in names]
         assign(weights, names, self.tensors.only(tensors), fresh, source=self.source)
-
-    @property
-    def _kind(self):
-        return self._task_name and self._task_name.split(">")[-1]
 
     @functools.cached_property
     def tensors(self):

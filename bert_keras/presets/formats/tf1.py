@@ -22,7 +22,7 @@ import numpy as np
 
 from bert_keras.checks import check_exists, require
 from bert_keras.engine.atomic_files import advice_for, reading
-from bert_keras.presets.families import records
+from bert_keras.presets.families import RECORDS
 from bert_keras.presets.formats.checkpoint import Checkpoint
 from bert_keras.presets.tensors import Tensors
 
@@ -45,7 +45,7 @@ class Tf1Folder(Checkpoint):
 
     def __init__(self, folder, config, path, name):
         # No key names the family: it is that which has most of the config's keys.
-        record = max(records("TF1"), key=lambda record: len(record.config.keys() & config.keys()))
+        record = max(RECORDS["TF1"], key=lambda record: len(record.config.keys() & config.keys()))
         super().__init__(folder, config, path, name, record)
 
     @functools.cached_property
