@@ -46,6 +46,10 @@ _METHODS = {
     "convert_tokens_to_ids": "token_to_id",
     "decode": "detokenize",
     "batch_decode": "detokenize",
+    "vocab_size": "vocabulary_size",
+    "get_vocab": "get_vocabulary",
+    "max_seq_length": "fit: preprocessor.max_length",
+    "sequence_length": "for_inputs: max_length",
 }
 # Inputs of models.
 _INPUTS = {
@@ -136,9 +140,10 @@ def missing_attribute(cls, name):
 
 
 class NotHere:
-    """A name of a class method that a class lacks: reading it raises the error that says so.
+    """A name that a class lacks: to read or to set it raises the error that says so.
 
-    Python asks `__getattr__` of objects only, and a class method is called on the class.
+    Python asks `__getattr__` of objects only, and a class method is called on the class. A setting
+    of another library that is set would be ignored.
     """
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -146,3 +151,6 @@ class NotHere:
 
     def __get__(self, instance: Any, owner: type) -> Any:
         raise AttributeError(missing_attribute(owner, self.name))
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        raise AttributeError(missing_attribute(type(instance), self.name))

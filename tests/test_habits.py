@@ -451,6 +451,7 @@ class WithEncode(bert_keras.TextEmbedder):
 
 def test_a_missing_method_names_its_counterpart_and_stays_missing(classifier):
     tagger = bert_keras.TokenClassifier(tiny_backbone(), 2)
+    settings = "max_seq_length", "sequence_length"
     for owner, name, here in [
         (bert_keras.TextClassifier, "from_pretrained", "from_preset"),
         (classifier, "save_pretrained", "export_to_huggingface"),
@@ -460,6 +461,9 @@ def test_a_missing_method_names_its_counterpart_and_stays_missing(classifier):
         (bert_keras.WordPieceTokenizer, "from_pretrained", "from_preset"),
         (classifier.tokenizer, "from_pretrained", "from_preset"),
         (classifier.tokenizer, "batch_decode", "detokenize"),
+        (classifier.tokenizer, "vocab_size", "vocabulary_size"),
+        (classifier, "max_seq_length", "preprocessor.max_length"),
+        (classifier.preprocessor, "sequence_length", "max_length"),
         (classifier, "predict_proba", "classify"),
         (classifier.backbone, "upload_preset", "export_to_huggingface"),
         (tagger, "classify", "tag"),
@@ -469,7 +473,10 @@ def test_a_missing_method_names_its_counterpart_and_stays_missing(classifier):
             getattr(owner, name)
         assert not hasattr(owner, name)
         # Python lists what a class has of a name, here the error that it raises.
-        assert name not in dir(owner) or name == "from_pretrained"
+        assert name not in dir(owner) or name in ("from_pretrained", *settings)
+    for owner, name in ((classifier, settings[0]), (classifier.preprocessor, settings[1])):
+        with pytest.raises(AttributeError, match=f"no `{name}` here"):
+            setattr(owner, name, 8)
     assert hasattr(classifier, "classify")
     # A layer of that name is found, on PyTorch too, which keeps layers apart.
     assert WithEncode(tiny_backbone()).encode.units == 2

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bert_keras.checks import check_choice, check_int, check_type
 from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
+from bert_keras.migration_hints import NotHere
 from bert_keras.preprocessing import collate
 from bert_keras.preprocessing.batching import bucket_lengths, buckets_of
 from bert_keras.preprocessing.collate import TextPacker, split_pairs
@@ -48,6 +49,8 @@ class TextPreprocessor(TextPacker):
     preprocessor((["Is it raining?"], ["The streets are wet."]))
     ```
     """
+
+    sequence_length = NotHere()
 
     def __init__(
         self,

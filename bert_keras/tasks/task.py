@@ -26,6 +26,7 @@ from bert_keras.engine.train_step import is_distributed
 from bert_keras.inputs import TOKEN_IDS, check_keys
 from bert_keras.layers.initializer import build_parts
 from bert_keras.metrics.label_kinds import LabelKind
+from bert_keras.migration_hints import NotHere
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import BuiltModel, settings_of
@@ -152,6 +153,7 @@ class Task(AdaptedTask, BuiltModel):
     required_special_tokens = ()
     # How the task answers, the main answer first.
     answerers: ClassVar[tuple[type[Answerer], ...]] = ()
+    max_seq_length = NotHere()
     # The form of raw examples, one of `user_columns.FORMS`.
     form = "texts"
     # Whether a row of ready inputs may hold several texts, `(batch, num_texts, seq_len)`.
