@@ -30,7 +30,7 @@ def of_family(name, **options):
 
 DISTANCES = {"num_buckets": 6, "max_distance": 9, "convolution_size": 3}
 # A tiny `TextClassifier` is written by the test of another backend, and of `convert`.
-TASKS = {
+MODELS = {
     "MultipleChoice": lambda: bert_keras.MultipleChoice(tiny_backbone()),
     "SpanBoundary": lambda: bert_keras.SpanBoundary(tiny_backbone()),
     "ModernBERT": lambda: bert_keras.TokenClassifier(
@@ -38,7 +38,7 @@ TASKS = {
     ),
     "MPNet": lambda: bert_keras.TextEmbedder(of_family("MPNet")),
     "DeBERTa": lambda: bert_keras.QuestionAnswering(of_family("DebertaV2", **DISTANCES)),
-    "NomicBERT": lambda: bert_keras.TextEmbedder(of_family("NomicBert")),
+    "NomicBERT": lambda: of_family("NomicBert", has_pooler=True),
 }
 
 
@@ -96,12 +96,12 @@ IN_ONNX = ("MPNet", "DeBERTa", "NomicBERT")
 # PyTorch's program of choices is in a folder of test_runtime.py.
 ELSEWHERE = {"torch": (*IN_ONNX, "MultipleChoice", "SpanBoundary")}
 ELSEWHERE["jax"] = ("SpanBoundary", "NomicBERT")
-NAMES = [name for name in TASKS if name not in ELSEWHERE.get(BACKEND, ())]
+NAMES = [name for name in MODELS if name not in ELSEWHERE.get(BACKEND, ())]
 
 
-@pytest.mark.parametrize("name", [*NAMES, pytest.param("backbone", marks=pytest.mark.once)])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_program_gives_the_same_at_any_size(name, tmp_path):
-    model = tiny_backbone() if name == "backbone" else TASKS[name]()
+    model = MODELS[name]()
     for format in OWN[BACKEND] if name == "MultipleChoice" else OWN[BACKEND][:1]:
         path = tmp_path / format / f"model{SUFFIXES[format]}"
         path.parent.mkdir()
@@ -115,7 +115,7 @@ def test_a_program_gives_the_same_at_any_size(name, tmp_path):
 def test_onnx_gives_the_same_to_both_runtimes(name, tmp_path, recwarn, monkeypatch):
     import onnxruntime
 
-    model, path = TASKS[name](), tmp_path / "model.onnx"
+    model, path = MODELS[name](), tmp_path / "model.onnx"
     if name == "NomicBERT":  # As if a protocol buffer would become too large.
         threshold = "torch.onnx._internal.exporter._onnx_program._LARGE_MODEL_THRESHOLD"
         monkeypatch.setattr(threshold, 0)
@@ -124,7 +124,7 @@ def test_onnx_gives_the_same_to_both_runtimes(name, tmp_path, recwarn, monkeypat
     files = ["model.onnx", "model.onnx.data"] if name == "NomicBERT" else ["model.onnx"]
     assert sorted(os.listdir(tmp_path)) == files
     session = onnxruntime.InferenceSession(str(path))
-    names = {*model.backbone.input_names, *model.further_inputs}
+    names = {*getattr(model, "backbone", model).input_names, *model.further_inputs}
     assert {value.name for value in session.get_inputs()} == names
     check_program(model, path, "onnx")
     check_program(model, path, "openvino")

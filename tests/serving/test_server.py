@@ -965,7 +965,10 @@ def exported(tasks, tmp_path_factory):
         yield str(folder)
 
 
-def test_a_preset_is_served_as_a_program_where_that_is_faster(tasks, tmp_path, capsys, exported):
+def test_a_preset_is_served_as_a_program_where_that_is_faster(
+    tasks, tmp_path, capsys, exported, monkeypatch
+):
+    monkeypatch.setattr(program_formats, "write", write_table)
     for name in ("classifier", "filler"):
         tasks[name].save_to_preset(tmp_path / name)
     program = serve.loaded(str(tmp_path / "classifier"))
