@@ -15,7 +15,8 @@ import pytest
 WORKER = pathlib.Path(__file__).parent / "worker.py"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BACKENDS = ("tensorflow", "jax", "torch")
-NUM_NAMES = 36  # Of answers: two of each case that is trained on.
+LESS_EXACT = "dropout_in_float16"
+NUM_NAMES = 34  # Of answers: two of each case that is trained on.
 
 
 class Worker:
@@ -70,14 +71,13 @@ def test_each_case_is_loaded_on_two_other_backends_at_least(loaded):
 def test_files_of_one_backend_give_the_same_numbers_on_another(folder, loaded, saver, loader):
     actual = loaded[saver, loader]
     expected = np.load(folder / saver / "answers.npz")
-    assert len(actual) >= (8 if saver == loader else 7)
+    assert len(actual) >= (6 if saver == loader else 7)
     differences = {name: np.abs(actual[name] - expected[name]).max() for name in actual}
     print(f"{saver} to {loader}: " + ", ".join(f"{k} {v:.1e}" for k, v in differences.items()))
     # An activation between two steps of int8 may be rounded to either; float16 has 11 bits.
-    bounds = {name: 5e-3 if name in ("quantized", "float16") else 1e-5 for name in differences}
+    bounds = {name: 5e-3 if name in ("quantized", LESS_EXACT) else 1e-5 for name in differences}
     if saver != loader:
-        for name in ("dropout", "float16"):
-            differences.pop(f"{name}, trained on", None)
+        differences.pop(f"{LESS_EXACT}, trained on", None)
     for name, difference in differences.items():
         assert difference <= (0 if saver == loader else bounds[name]), name
     for name in (name for name in actual if f"{name}, trained on" in actual):
