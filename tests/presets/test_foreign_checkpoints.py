@@ -13,6 +13,8 @@ from hub_server import HubServer
 import bert_keras
 from bert_keras.presets.presets import open_preset
 
+pytestmark = pytest.mark.usefixtures("shared_backbones")
+
 
 @pytest.fixture(params=FORMATS)
 def checkpoint(request, reference, tmp_path):
@@ -49,9 +51,9 @@ def test_a_missing_head_is_named_in_a_warning(checkpoint):
 def test_a_preset_of_ours_that_is_saved_from_it_gives_the_same(checkpoint, tmp_path):
     classifier = bert_keras.TextClassifier.from_preset(checkpoint[0])
     classifier.save_to_preset(tmp_path / "ours")
+    expected = classifier.predict(["a b"], verbose=0)
     shutil.rmtree(checkpoint[0])
     again = bert_keras.TextClassifier.from_preset(tmp_path / "ours")
-    expected = classifier.predict(["a b"], verbose=0)
     np.testing.assert_array_equal(again.predict(["a b"], verbose=0), expected)
 
 

@@ -17,6 +17,7 @@ from foreign import (
 
 import bert_keras
 
+pytestmark = pytest.mark.usefixtures("shared_backbones")
 ROWS = np.ones((3, 16), "float32")
 BIAS = np.ones(3, "float32")
 EXTRA = {
@@ -153,6 +154,7 @@ NUMBERED = {"0": "LABEL_0", "1": "LABEL_1"}
         ({"label2id": {"a": 0, "b": 0}}, None, "the 2 classes of its head"),
         ({"label2id": {"a": 1, "b": 2}}, None, "the 2 classes of its head"),
         ({"id2label": {"a": "A", "b": "B"}}, None, "the 2 classes of its head"),
+        ({"id2label": {"0": "A", "1": "A"}}, None, "not different names"),
     ],
 )
 def test_names_of_labels_are_taken_or_their_loss_is_said(tmp_path, labels, names, warning):
@@ -164,3 +166,4 @@ def test_names_of_labels_are_taken_or_their_loss_is_said(tmp_path, labels, names
         warnings.simplefilter("always")
         assert bert_keras.TextClassifier.from_preset(tmp_path).label_names == names
     assert [warning in str(x.message) for x in caught] == ([] if warning is None else [True])
+    assert all(x.filename == __file__ for x in caught)

@@ -21,6 +21,8 @@ from tiny import VOCABULARY
 import bert_keras
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
+pytestmark = pytest.mark.usefixtures("shared_backbones")
+
 
 @pytest.fixture
 def folder(reference, tmp_path):

@@ -16,6 +16,7 @@ from foreign import (
 
 import bert_keras
 
+pytestmark = pytest.mark.usefixtures("shared_backbones")
 COUNTERS = {"current_loss_scale": np.float32(1024), "good_steps": np.array(4, "int32")}
 
 
