@@ -383,13 +383,6 @@ def test_a_row_without_its_field_is_named(command, preset, write, tmp_path):
 @pytest.mark.parametrize(
     "name, content, expected",
     [
-        ("x.csv", '\ufefftext\r\ngood\r\n"a, b"\r\n', [("good",), ("a, b",)]),
-        ("x.csv", f"text\n{'a ' * 99999}\n", [("a " * 99999,)]),
-        ("x.csv", "", "x.csv is empty"),
-        ("x.csv", "other\n", "The header of"),
-        ("x.csv", 'text\n"good\nbad\n', "unexpected end"),
-        ("x.tsv", 'n\ttext\n1\t"good\n2\tbad\n', [('"good',), ("bad",)]),
-        ("x.jsonl", '\ufeff{"text": "good"}\n\n{"text": "a\\nb"}\n', [("good",), ("a\nb",)]),
         ("x.jsonl", '{"text": ["good", "bad"]}', "x.jsonl, line 1: texts"),
         ("x.jsonl", '{"text": NaN}', "x.jsonl, line 1: texts"),
         ("x.jsonl", '{"review": "good"}', "x.jsonl, line 1: a row must have the fields"),

@@ -405,6 +405,7 @@ WITHOUT_MASK = [token for token in VOCABULARY if token != "[MASK]"]
         ({"duplicates": 2, "objective": "full_sentences"}, "repeat the same rows"),
         ({"documents": "page"}, "`documents` must be one of"),
         ({"sequence_length": 4}, "must hold 3 special tokens"),
+        ({"sequence_length": 4, "objective": "sentence_order"}, "must hold 3 special tokens"),
         ({"sequence_length": 32.0}, "`sequence_length` must be an int"),
         ({"short_probability": 7}, "`short_probability` .* Received: 7"),
         ({"random_probability": -1}, "`random_probability` .* Received: -1"),

@@ -179,21 +179,6 @@ def test_a_single_document_has_ordered_and_full_sentences():
     assert len(full_sentences(documents, 16, LAYOUT).not_next) == 1
 
 
-@pytest.mark.parametrize(
-    ("cut", "num_documents", "length", "options", "message"),
-    [
-        (next_sentence_segments, 1, 16, {}, "needs at least two documents"),
-        (next_sentence_segments, 2, 4, {}, "must hold 3 special tokens"),
-        (sentence_order_segments, 2, 4, {}, "must hold 3 special tokens"),
-        (next_sentence_segments, 2, 16, {"short_per": "corpus"}, "`short_per` must be"),
-    ],
-)
-def test_pairs_that_cannot_be_cut_are_refused(cut, num_documents, length, options, message):
-    documents = join_documents([[[10, 11], [12]]] * num_documents, SEP)
-    with pytest.raises(ValueError, match=message):
-        cut(documents, length, LAYOUT, **options)
-
-
 def test_sentence_order_swaps_half_of_consecutive_segments():
     documents = join_documents(make_documents(80, longest=8, most_sentences=100), SEP)
     segments = sentence_order_segments(documents, 40, LAYOUT, short_probability=0.0)

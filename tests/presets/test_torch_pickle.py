@@ -132,13 +132,7 @@ def test_values_that_tensors_share_count_once(save):
         ({7: torch.ones(2)}, "its key 7 is not a string"),
         ([torch.ones(2)], "holds no dict"),
         ({"a": view(0, (5,), (1,))}, BEYOND),
-        ({"a": view(1, (4,), (1,))}, BEYOND),
-        ({"a": view(0, (2, 2), (3, 1))}, BEYOND),
         ({"a": view(0, (2**40,), (0,))}, "'a' reaches beyond its storage"),
-        ({"a": view(-1, (4,), (1,))}, "invalid storage offset -1"),
-        ({"a": view(0, (4,), (-1,))}, r"strides=\[-1\]"),
-        ({"a": view(0, (4,), (1, 1))}, r"unequal size length \(1\) and stride length \(2\)"),
-        ({"a": view(0, (2.0,), (1,))}, r"TypeError: .*invalid (types|combination)"),
         ({"a": view(0, 4, 1)}, r"TypeError: .*invalid (types|combination)"),
     ],
 )
@@ -259,14 +253,6 @@ def test_of_both_formats_safetensors_is_read(theirs):
     expected = logits(theirs)
     (theirs / "pytorch_model.bin").write_bytes(b"damaged")
     np.testing.assert_array_equal(logits(theirs), expected)
-
-
-def test_a_pickle_with_code_stops_a_task(theirs):
-    tensors = as_pickle(theirs) | {"bert.pooler.dense.bias": Named(os.system, "false")}
-    (theirs / "model.safetensors").unlink()
-    torch.save(tensors, theirs / "pytorch_model.bin")
-    with pytest.raises(ValueError, match=r"asks for '(posix|nt)\.system'"):
-        bert_keras.TextClassifier.from_preset(theirs)
 
 
 @pytest.mark.parametrize("is_sharded", [False, True])

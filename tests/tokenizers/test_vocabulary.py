@@ -53,14 +53,6 @@ def test_files_that_are_empty_or_not_utf_8_are_refused(tmp_path):
         read_vocabulary(tmp_path / "missing.txt")
 
 
-def test_a_repeated_token_keeps_its_last_id():
-    tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, "a", "b", "a"])
-    assert tokenizer("a b") == [7, 6]
-    assert tokenizer.vocabulary_size == 8
-    assert tokenizer.id_to_token(5) == "a"
-    assert tokenizer.detokenize([7, 6]) == "a b"
-
-
 def test_a_vocabulary_must_be_texts_without_line_ends_and_have_special_tokens():
     for tokens, message in [
         ([*SPECIAL_TOKENS, 3], r"vocabulary\[5\] is 3"),

@@ -27,12 +27,6 @@ def small():
     return WordPieceTokenizer(SMALL)
 
 
-def test_the_longest_piece_wins_from_left_to_right(small):
-    assert small.tokenize("Unaffable!") == ["un", "##aff", "##able", "!"]
-    assert small("unaffable !") == [5, 6, 7, 8]
-    assert small.tokenize("unafraid") == ["[UNK]"]
-
-
 def test_a_text_gives_a_list_and_a_column_gives_lists(small):
     assert small("new") == small(np.str_("new")) == [9]
     assert small(["new", "", "york!"]) == [[9], [], [10, 8]]
@@ -54,16 +48,6 @@ def test_flat_ids_equal_the_concatenated_rows(tokenizer, monkeypatch):
     assert lengths.tolist() == [len(row) for row in rows]
     ids, lengths = tokenizer.flat_ids([])
     assert ids.shape == (0,) and lengths.shape == (0,)
-
-
-def test_encode_adds_special_tokens_segments_and_offsets(small):
-    encoding = small.encode("New  York", "Unaffable!")
-    assert encoding.ids == [2, 9, 10, 3, 5, 6, 7, 8, 3]
-    assert encoding.pieces[0] == "[CLS]" and encoding.pieces[4:7] == ["un", "##aff", "##able"]
-    offsets = [(0, 0), (0, 3), (5, 9), (0, 0), (0, 2), (2, 5), (5, 9), (9, 10), (0, 0)]
-    assert encoding.offsets == offsets
-    assert encoding.word_ids == [None, 0, 1, None, 0, 0, 0, 1, None]
-    assert encoding.segment_ids == [0, 0, 0, 0, 1, 1, 1, 1, 1]
 
 
 def test_encode_takes_columns(small):
@@ -118,11 +102,6 @@ def test_lone_surrogates_are_dropped_and_keep_their_place_in_offsets(small):
     assert small.encode("\ud83dnew").offsets[1] == (1, 4)
     assert small.encode_words(["new\ud800", "york"]).ids == [2, 9, 10, 3]
     assert small.encode("new\ud800", "york").ids == [2, 9, 3, 10, 3]
-
-
-def test_words_of_too_many_characters_are_unknown():
-    tokenizer = WordPieceTokenizer([*SMALL, "a", "##a"], max_characters_per_word=5)
-    assert tokenizer.tokenize("aaaaa aaaaaa") == ["a", "##a", "##a", "##a", "##a", "[UNK]"]
 
 
 def test_a_missing_special_token_is_named_a_mask_only_when_it_is_used():

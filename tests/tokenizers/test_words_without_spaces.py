@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tokenizers
 from small_tokenizers import byte_pair_tokenizer, sentence_pieces
+from tiny import tiny_backbone
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 import bert_keras
@@ -110,14 +111,8 @@ def test_given_words_have_the_pieces_of_their_text_and_keep_their_number(kinds):
 def test_a_text_is_tagged_by_its_own_pieces_here_and_in_an_exported_folder(kinds, kind):
     keras.utils.set_random_seed(0)
     tokenizer = kinds[kind]
-    backbone = bert_keras.BertBackbone(
-        vocabulary_size=tokenizer.vocabulary_size,
-        num_layers=1,
-        num_heads=2,
-        hidden_dim=16,
-        intermediate_dim=16,
-        max_sequence_length=40,
-    )
+    size = tokenizer.vocabulary_size
+    backbone = tiny_backbone(vocabulary_size=size, max_sequence_length=40)
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=38)
     names = ["O", "B-X", "I-X"]
     task = bert_keras.TokenClassifier(backbone, 3, preprocessor=preprocessor, label_names=names)
