@@ -149,7 +149,7 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
         self.check_inputs(inputs)
         if adds_nothing(self, (inputs, *args), kwargs):
             return self.call(inputs, *args, **kwargs)
-        if kwargs.keys() - {"training", "mask"}:
+        if kwargs.keys() - {"training", "mask"} and not parameters_of(self.call)[1]:
             check_arguments(kwargs, self.call, ["mask"])
         return super().__call__(inputs, *args, **kwargs)
 
