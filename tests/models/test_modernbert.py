@@ -177,12 +177,18 @@ UNSUPPORTED = [
 ]
 
 
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exported")
+    tiny_backbone().export_to_huggingface(folder)
+    return folder
+
+
 @pytest.mark.parametrize(("without", "changes", "message"), UNSUPPORTED)
 def test_an_unsupported_config_is_refused_before_weights_are_read(
-    tmp_path, without, changes, message
+    exported, tmp_path, without, changes, message
 ):
-    tiny_backbone().export_to_huggingface(tmp_path)
-    config = read_json(tmp_path / "config.json")
+    config = read_json(exported / "config.json")
     for key in ("global_attn_every_n_layers", "global_rope_theta", "local_rope_theta", *without):
         config.pop(key, None)
         config.get("rope_parameters", {}).pop(key, None)

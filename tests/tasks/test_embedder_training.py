@@ -130,9 +130,10 @@ def test_vectors_may_be_cut(shared):
         ("triplet", (*TRIPLES[:2], POSITIVES[:1] + NEGATIVES[1:]), None, "Received 'b a c'"),
     ],
 )
-def test_examples_that_do_not_fit_are_refused(objective, x, y, message):
+def test_examples_that_do_not_fit_are_refused(shared, objective, x, y, message):
+    embedder = tiny_task("TextEmbedder", shared.backbone, objective=objective)
     with pytest.raises(ValueError, match=message):
-        tiny_task("TextEmbedder", objective=objective).fit(x, y, verbose=0)
+        embedder.fit(x, y, verbose=0)
 
 
 CORPUS = [*POSITIVES, *NEGATIVES, "a b", "g", "b a c", "h g f e"]

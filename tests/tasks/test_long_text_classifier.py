@@ -177,20 +177,20 @@ def without_tokens():
 
 
 REFUSED = [
-    (lambda m: tiny_model(num_windows=0), "num_windows"),
-    (lambda m: tiny_model(num_windows=2**20), "num_windows"),
-    (lambda m: tiny_model(stride=0), "stride"),
-    (lambda m: tiny_model(stride=1.5), "stride"),
-    (lambda m: tiny_model(combine="median"), "combine"),
-    (lambda m: tiny_model(pooling="median"), "pooling"),
-    (lambda m: tiny_model(num_classes=1), "num_classes"),
+    (lambda m: tiny_model(m.backbone, num_windows=0), "num_windows"),
+    (lambda m: tiny_model(m.backbone, num_windows=2**20), "num_windows"),
+    (lambda m: tiny_model(m.backbone, stride=0), "stride"),
+    (lambda m: tiny_model(m.backbone, stride=1.5), "stride"),
+    (lambda m: tiny_model(m.backbone, combine="median"), "combine"),
+    (lambda m: tiny_model(m.backbone, pooling="median"), "pooling"),
+    (lambda m: tiny_model(m.backbone, num_classes=1), "num_classes"),
     (lambda m: m.fit((TEXTS, TEXTS), LABELS, verbose=0), "single text"),
     (lambda m: m.predict(ready_inputs(2, 7)), r"\(batch, num_choices, seq_len\)"),
     (lambda m: m.predict(without_tokens()), "index 1"),
     (
-        lambda m: tiny_model(preprocessor=tiny_preprocessor(8, truncation="only_second")).predict(
-            TEXTS
-        ),
+        lambda m: tiny_model(
+            m.backbone, preprocessor=tiny_preprocessor(8, truncation="only_second")
+        ).predict(TEXTS),
         "truncation",
     ),
     (lambda m: m.export_to_huggingface("never_written"), "no counterpart"),

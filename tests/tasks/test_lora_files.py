@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from adapted import READY, adapted_task, array, assert_equal, by_path, outputs
 from theirs import exported_model, outputs_of
-from tiny import tiny_classifier
+from tiny import tiny_backbone, tiny_classifier
 
 import bert_keras
 from bert_keras.presets.safetensors_io import read_metadata, read_safetensors, write_safetensors
@@ -123,9 +123,10 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     ],
 )
 def test_arguments_out_of_range_are_refused(argument, values, message):
+    backbone = tiny_backbone(num_layers=2)
     for value in values:
         with pytest.raises(ValueError, match=message):
-            adapted_task(**{argument: value})
+            tiny_classifier(backbone, **{"lora_rank": 2, "lora_alpha": 8, argument: value})
 
 
 def test_tasks_on_one_backbone_share_its_adapters(reloaded):

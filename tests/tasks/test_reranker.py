@@ -31,6 +31,10 @@ def tiny_reranker(dropout=0.1, **options):
     return bert_keras.Reranker(backbone, tiny_preprocessor(), **options)
 
 
+# A reranker that no test trains.
+shared = pytest.fixture(tiny_reranker, scope="module")
+
+
 @pytest.mark.parametrize("activation", FUNCTIONS)
 def test_scores_are_activated_logits_in_every_format(activation, tmp_path, reloaded):
     reranker = tiny_reranker(activation=activation)
@@ -261,9 +265,9 @@ def test_lists_of_candidates_are_scored_like_pairs(loss, x, y):
         ((["a"], ["b"], ["c", "d"]), None, "equally long"),
     ],
 )
-def test_candidates_that_do_not_fit_are_refused(x, y, message):
+def test_candidates_that_do_not_fit_are_refused(shared, x, y, message):
     with pytest.raises(ValueError, match=message):
-        tiny_reranker().fit(x, y, verbose=0)
+        shared.fit(x, y, verbose=0)
 
 
 def test_losses_of_lists_refuse_pairs_and_predict_refuses_lists():

@@ -245,10 +245,10 @@ def test_folders_with_weights_for_queries_are_read_and_written(tmp_path):
         ({"head_options": {"dropout": 0}}, "head_options"),
     ],
 )
-def test_impossible_settings_are_refused(options, message):
+def test_impossible_settings_are_refused(shared, options, message):
     with pytest.raises(ValueError, match=message):
         options = {"preprocessor": tiny_preprocessor(), **options}
-        bert_keras.SparseTextEmbedder(tiny_backbone(), **options)
+        bert_keras.SparseTextEmbedder(shared.backbone, **options)
 
 
 def test_chunks_are_computed_again_in_the_same_precision():

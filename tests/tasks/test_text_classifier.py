@@ -495,8 +495,10 @@ def test_a_head_that_exists_learns_no_names():
 
 
 @pytest.mark.parametrize(("options", "labels", "message"), BAD_LABELS)
-def test_bad_labels_are_refused_and_the_weights_survive(options, labels, message):
-    classifier = tiny_classifier(**options)
+def test_bad_labels_are_refused_and_the_weights_survive(
+    shared_classifier, options, labels, message
+):
+    classifier = tiny_classifier(shared_classifier.backbone, **options)
     before = classifier.get_weights()
     for method in (classifier.fit, classifier.evaluate):
         with pytest.raises(ValueError, match=message):
@@ -585,9 +587,9 @@ def test_texts_are_cut_to_the_limit_and_ready_inputs_are_not(shared_classifier):
         ({"preprocessor": tiny_preprocessor(vocabulary=[*VOCABULARY, "x"])}, "same checkpoint"),
     ],
 )
-def test_impossible_arguments_are_refused(options, message):
+def test_impossible_arguments_are_refused(shared_classifier, options, message):
     with pytest.raises(ValueError, match=message):
-        tiny_classifier(**options)
+        tiny_classifier(shared_classifier.backbone, **options)
 
 
 def test_a_model_is_no_backbone_and_smoothing_is_for_the_task_s_own_loss():

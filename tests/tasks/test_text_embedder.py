@@ -151,25 +151,32 @@ def test_an_exported_folder_is_one_of_sentence_transformers(shared, tmp_path):
         ("ranking", ready_inputs(4, 7), None, "at least 2 columns"),
     ],
 )
-def test_examples_that_do_not_fit_are_refused(objective, x, y, message):
+def test_examples_that_do_not_fit_are_refused(shared, objective, x, y, message):
+    embedder = tiny_embedder(backbone=shared.backbone, objective=objective)
     with pytest.raises(ValueError, match=message):
-        tiny_embedder(objective=objective).fit(x, y, verbose=0)
+        embedder.fit(x, y, verbose=0)
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda e: tiny_embedder(pooling="median"), ValueError, "pooling"),
-        (lambda e: tiny_embedder(objective="guessing"), ValueError, "objective"),
-        (lambda e: tiny_embedder(normalize="no"), ValueError, "normalize"),
-        (lambda e: tiny_embedder(frozen="backbone"), ValueError, "frozen"),
+        (lambda e: tiny_embedder(backbone=e.backbone, pooling="median"), ValueError, "pooling"),
+        (
+            lambda e: tiny_embedder(backbone=e.backbone, objective="guessing"),
+            ValueError,
+            "objective",
+        ),
+        (lambda e: tiny_embedder(backbone=e.backbone, normalize="no"), ValueError, "normalize"),
+        (lambda e: tiny_embedder(backbone=e.backbone, frozen="backbone"), ValueError, "frozen"),
         (lambda e: e.compile(label_smoothing=0.1), ValueError, "label_smoothing"),
         (lambda e: e.embed(["a", None]), TypeError, r"texts\[1\]"),
         (lambda e: e.semantic_search("a", ["a"], top_k=0), ValueError, "top_k"),
         (lambda e: e.semantic_search("a", "b"), TypeError, "`documents` must be a column"),
         (lambda e: e.semantic_search("a", np.zeros((3, 17)), top_k=1), ValueError, "width 16"),
         (
-            lambda e: tiny_embedder(pooling="pooler").export_to_huggingface("not_written"),
+            lambda e: tiny_embedder(backbone=e.backbone, pooling="pooler").export_to_huggingface(
+                "not_written"
+            ),
             ValueError,
             "pooling",
         ),

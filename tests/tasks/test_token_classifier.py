@@ -415,23 +415,35 @@ REFUSED = [
         r"-100 at the index \(0, 5\).*sample_weight 0",
     ),
     (
-        lambda t: tiny_tagger(crf=True).fit(SENTENCES, TAGS, class_weight={0: 0.0}),
+        lambda t: tiny_tagger(t.backbone, crf=True).fit(SENTENCES, TAGS, class_weight={0: 0.0}),
         ValueError,
         r"must be above 0.*Received: \{0: 0\.0\}",
     ),
-    (lambda t: tiny_tagger(label_names=None).fit(SENTENCES, TAGS), ValueError, "label_names"),
-    (lambda t: tiny_tagger(crf=True).compile(loss="mse"), ValueError, "crf=False"),
-    (lambda t: tiny_tagger(crf=True).compile(label_smoothing=0.1), ValueError, "smooth"),
     (
-        lambda t: tiny_tagger(crf=True).export_to_huggingface("not_written"),
+        lambda t: tiny_tagger(t.backbone, label_names=None).fit(SENTENCES, TAGS),
+        ValueError,
+        "label_names",
+    ),
+    (lambda t: tiny_tagger(t.backbone, crf=True).compile(loss="mse"), ValueError, "crf=False"),
+    (
+        lambda t: tiny_tagger(t.backbone, crf=True).compile(label_smoothing=0.1),
+        ValueError,
+        "smooth",
+    ),
+    (
+        lambda t: tiny_tagger(t.backbone, crf=True).export_to_huggingface("not_written"),
         ValueError,
         "head/crf/transitions",
     ),
-    (lambda t: tiny_tagger(num_classes=1), ValueError, "num_classes"),
-    (lambda t: tiny_tagger(num_classes=4), ValueError, "label_names"),
-    (lambda t: tiny_tagger(label_names=["O"] * 5), ValueError, "different names"),
-    (lambda t: tiny_tagger(num_classes=2, label_names=[0, 1]), ValueError, "list of str"),
-    (lambda t: tiny_tagger(stride=0), ValueError, "stride"),
+    (lambda t: tiny_tagger(t.backbone, num_classes=1), ValueError, "num_classes"),
+    (lambda t: tiny_tagger(t.backbone, num_classes=4), ValueError, "label_names"),
+    (lambda t: tiny_tagger(t.backbone, label_names=["O"] * 5), ValueError, "different names"),
+    (
+        lambda t: tiny_tagger(t.backbone, num_classes=2, label_names=[0, 1]),
+        ValueError,
+        "list of str",
+    ),
+    (lambda t: tiny_tagger(t.backbone, stride=0), ValueError, "stride"),
 ]
 
 

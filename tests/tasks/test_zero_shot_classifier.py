@@ -19,6 +19,11 @@ def entailment_model(names):
     return bert_keras.TextClassifier(backbone, len(names or "abc"), **options)
 
 
+@pytest.fixture(scope="module")
+def classifier():
+    return bert_keras.ZeroShotClassifier(entailment_model(NAMES))
+
+
 @pytest.mark.parametrize("names", [NAMES, ["ENTAILMENT", "not_entailment"]])
 def test_answers_equal_those_of_transformers_pipeline(names, tmp_path):
     transformers = pytest.importorskip("transformers")
@@ -72,7 +77,8 @@ def test_a_model_without_entailment_is_refused(names):
         (LABELS, "This example", ValueError, "{} in the place"),
     ],
 )
-def test_labels_and_templates_that_do_not_fit_are_refused(labels, hypothesis, error, words):
-    classifier = bert_keras.ZeroShotClassifier(entailment_model(NAMES))
+def test_labels_and_templates_that_do_not_fit_are_refused(
+    classifier, labels, hypothesis, error, words
+):
     with pytest.raises(error, match=words):
         classifier.classify(TEXT, labels, hypothesis)
