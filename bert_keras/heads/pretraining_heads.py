@@ -7,14 +7,13 @@ import keras
 from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.span_border import SpanBoundaryHead
+from bert_keras.layers.encoder import LayerWithSublayers
 from bert_keras.layers.initializer import build_parts
 from bert_keras.types import LayerOptions, Outputs, Tensor
 
-NAMES = ("masked_lm", "next_sentence", "span_boundary")
-
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class PretrainingHead(keras.layers.Layer):
+class PretrainingHead(LayerWithSublayers):
     """The head for masked tokens together with that of another objective.
 
     Args:
@@ -30,6 +29,8 @@ class PretrainingHead(keras.layers.Layer):
         `(batch, num_predictions, vocabulary_size)`, and `next_sentence`, float32 `(batch, 2)`.
     """
 
+    arguments = ("masked_lm", "next_sentence", "span_boundary")
+
     def __init__(
         self,
         masked_lm: MaskedLMHead,
@@ -43,7 +44,7 @@ class PretrainingHead(keras.layers.Layer):
         self.span_boundary = span_boundary
 
     def build(self, input_shape=None):
-        build_parts([getattr(self, name) for name in NAMES])
+        build_parts([getattr(self, name) for name in self.arguments])
 
     def call(
         self,
@@ -58,12 +59,3 @@ class PretrainingHead(keras.layers.Layer):
         if self.span_boundary is not None:
             logits["span_boundary"] = self.span_boundary(outputs, **tokens)
         return logits
-
-    def get_config(self):
-        heads = {name: keras.saving.serialize_keras_object(getattr(self, name)) for name in NAMES}
-        return {**super().get_config(), **heads}
-
-    @classmethod
-    def from_config(cls, config):
-        heads = {name: keras.saving.deserialize_keras_object(config[name]) for name in NAMES}
-        return cls(**{**config, **heads})

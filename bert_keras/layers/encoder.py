@@ -20,7 +20,7 @@ def _can_skip_tokens(layer):
     return "first_token_only" in parameters_of(layer.call)[0]
 
 
-class _LayerWithSublayers(DirectCall, keras.layers.Layer):
+class LayerWithSublayers(DirectCall, keras.layers.Layer):
     """A layer whose constructor takes other layers: its config holds theirs.
 
     Attributes:
@@ -39,7 +39,7 @@ class _LayerWithSublayers(DirectCall, keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class EncoderBlock(_LayerWithSublayers):
+class EncoderBlock(LayerWithSublayers):
     """One Transformer block, made of an attention, a feed-forward network and their norms.
 
     As in BERT, `a = Norm(x + Dropout(Attention(x)))`, then
@@ -153,7 +153,7 @@ class EncoderBlock(_LayerWithSublayers):
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class Encoder(_LayerWithSublayers):
+class Encoder(LayerWithSublayers):
     """Blocks, each of which is called on the output of the one before.
 
     Args:
