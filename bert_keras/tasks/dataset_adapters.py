@@ -13,8 +13,13 @@ from bert_keras import distribution
 from bert_keras.checks import as_column, as_str
 from bert_keras.engine.train_step import is_distributed
 from bert_keras.preprocessing.batching import BucketedBatches, PreparedBatches, as_one_batch
-from bert_keras.tasks.encoded_labels import token_weights
-from bert_keras.tasks.user_columns import check_is_dataset, has_names, is_text, normalize_columns
+from bert_keras.tasks.user_columns import (
+    Columns,
+    check_is_dataset,
+    has_names,
+    is_text,
+    normalize_columns,
+)
 
 
 def dataset_arguments(task, columns, batch_size=None):
@@ -120,16 +125,11 @@ def _encoded(task, training, batch):
         )
     x = as_str(x)
     columns = normalize_columns(task, x if has_names(x) else _column(x), *rest)
-    if columns.kind != "arrays":
-        if not training:
-            columns = columns._replace(y=None, sample_weight=None)
-        return as_one_batch(task.encode_columns(columns, training))
-    x, y, weights = keras.tree.map_structure(_as_array, columns[:3])
-    task.check_inputs(x)
-    if y is not None and training:
-        y = task.encode_ready_labels(y, x)
-        weights = token_weights(x, weights) if task.label_per_token else weights
-    return (x, y, weights) if weights is not None else (x,) if y is None else (x, y)
+    if columns.kind == "arrays":
+        columns = Columns(*keras.tree.map_structure(_as_array, columns[:3]), columns.kind)
+    if not training:
+        columns = columns._replace(y=None, sample_weight=None)
+    return as_one_batch(task.encode_columns(columns, training))
 
 
 def _column(x):
