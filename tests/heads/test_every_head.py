@@ -1,6 +1,5 @@
 """What holds for several heads: dropout, padding and config. Formulas: parity with transformers."""
 
-import keras
 import numpy as np
 import pytest
 from checks import assert_close, made_again, to_numpy
@@ -9,7 +8,7 @@ from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining_heads import PretrainingHead
 from bert_keras.heads.sequence import SequenceHead
-from bert_keras.heads.span import MASKED_LOGIT, SpanHead
+from bert_keras.heads.span import SpanHead
 from bert_keras.heads.token import TokenHead
 
 pytestmark = pytest.mark.once
@@ -42,17 +41,6 @@ def test_dropout_comes_before_the_last_layer_and_optionally_before_the_first(fir
         dense.kernel.assign(np.eye(4))
     vectors = {"sequence_output": np.full((50, 1, 4), 3, "float32")}
     assert set(to_numpy(head(vectors, training=True)).ravel().round(3)) == values
-
-
-@pytest.mark.each_backend
-def test_padding_has_no_probability_and_tokens_keep_their_logits(outputs):
-    head = build(SpanHead, 4)
-    mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
-    for masked, free in zip(head(outputs, padding_mask=mask), head(outputs), strict=True):
-        masked, free = to_numpy(masked), to_numpy(free)
-        np.testing.assert_array_equal(masked[mask == 1], free[mask == 1])
-        assert (masked[mask == 0] == MASKED_LOGIT).all()
-        assert (to_numpy(keras.ops.softmax(masked))[mask == 0] == 0).all()
 
 
 @pytest.mark.parametrize(
