@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_choice, check_int
+from bert_keras.heads.head import Head
 from bert_keras.layers.activations import get_activation
 from bert_keras.layers.pooler import POOLINGS, pool
 from bert_keras.training.losses import l2_normalize
@@ -13,7 +14,7 @@ from bert_keras.types import DenseOptions, LayerOptions, Outputs, Pooling, Tenso
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class EmbeddingHead(keras.layers.Layer):
+class EmbeddingHead(Head):
     """Pools the tokens' vectors into one, projects it, and scales the result to length 1.
 
     `vector = activation(pool(outputs) W + b) / length`. Without a projection the head has no
@@ -48,8 +49,7 @@ class EmbeddingHead(keras.layers.Layer):
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
-        self.pooling = check_choice("pooling", pooling, POOLINGS)
-        self.normalize = normalize
+        check_choice("pooling", pooling, POOLINGS)
         self.projection = None
         if projection is not None:
             options = {"activation": "tanh", "use_bias": True, **projection}
@@ -77,7 +77,3 @@ class EmbeddingHead(keras.layers.Layer):
         vectors = pool(outputs, padding_mask, self.pooling)
         vectors = self.dense(vectors) if self.projection else vectors
         return l2_normalize(vectors) if self.normalize else vectors
-
-    def get_config(self):
-        arguments = {name: getattr(self, name) for name in ("pooling", "normalize", "projection")}
-        return {**super().get_config(), **arguments}
