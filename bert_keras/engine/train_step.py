@@ -157,10 +157,10 @@ class _TorchSteps:
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def _symbolic_build(self, iterator=None, data_batch=None):
-        # The first step builds losses and metrics. A model with layers that are not built yet, and
-        # then its optimizer, are built from the first batch, as on the other backends.
-        has_optimizer = iterator is None or getattr(self.optimizer, "built", False)
-        if not (self.built and has_optimizer):
+        # The first step builds losses and metrics, and `fit` has built the optimizer. A model with
+        # layers that are not built yet is built from its first batch, as on the other backends; in
+        # `train_on_batch`, going through all layers would cost time for each batch.
+        if not (self.built if iterator is None else is_built(self)):
             super()._symbolic_build(iterator, data_batch)
 
     def _get_metrics_result_or_logs(self, logs):
@@ -286,6 +286,11 @@ def atomic_steps(model):
         yield
 
 
+def is_built(model: keras.Model) -> bool:
+    """Whether all layers of a model are built, unlike the model's own `built`."""
+    return all(layer.built for layer in all_layers(model))
+
+
 def build_optimizer(model):
     """Creates all of the optimizer's state before the first step.
 
@@ -294,8 +299,8 @@ def build_optimizer(model):
     """
     if not model.compiled or model.optimizer is None or model.optimizer.built:
         return  # Keras reports a model that is not compiled.
-    if not all(layer.built for layer in all_layers(model)):
-        return  # The first batch builds them, and then the optimizer.
+    if not is_built(model):
+        return  # The first batch builds its layers, and then the optimizer.
     with defer_signals(), device_scope(model):
         model.optimizer.build(model.trainable_variables)
 

@@ -28,6 +28,7 @@ from bert_keras.engine.train_step import (
     atomic_steps,
     build_optimizer,
     inner_optimizer,
+    is_built,
     is_distributed,
 )
 from bert_keras.inputs import TOKEN_IDS, check_keys
@@ -93,7 +94,7 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
 
     def complete(self) -> None:
         """Ends construction: builds layers that subclasses added, and allows no further ones."""
-        if not all(layer.built for layer in all_layers(self)):
+        if not is_built(self):
             # Padded to one length, since some layers, such as `Flatten`, need to know it.
             longest = getattr(getattr(self, "backbone", self), "max_sequence_length", None)
             length = getattr(getattr(self, "preprocessor", None), "max_length", longest or 8)
