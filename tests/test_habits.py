@@ -228,12 +228,6 @@ def test_one_batch_may_be_texts_that_are_cut_into_windows():
         windows(pair)
 
 
-def test_pairs_of_a_dataset_are_a_tuple_of_two_columns(classifier):
-    pairs = Batches([((texts, texts), labels) for texts, labels in BATCHES])
-    expected = classifier.predict((TEXTS, TEXTS), verbose=0)
-    np.testing.assert_allclose(classifier.predict(pairs, verbose=0), expected, atol=1e-5)
-
-
 TABLES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 
 

@@ -108,12 +108,6 @@ def test_every_method_reads_strings_of_tensorflow(make):
         assert str(method(*columns)) == str(method(*expected))
 
 
-@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, datasets.Dataset.from_dict])
-def test_a_table_is_not_a_column_of_its_column_names(table):
-    table = table({"text": TEXTS, "other": TEXTS})
-    assert not is_texts(table)
-
-
 def test_fit_continues_after_train_on_batch():
     classifier = tiny_classifier()
     inputs = tiny_preprocessor()(TEXTS)
