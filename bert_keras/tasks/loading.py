@@ -98,8 +98,8 @@ def _with_defaults(cls, source, settings, load_weights):
         with reading(source.folder):
             pooling = source.pooling_of_new_head(cls, load_weights)
         settings |= {} if pooling is None else {"pooling": pooling}
-    required = {name for name, x in parameters.items() if x.default is x.empty}
-    if missing := sorted(required - settings.keys() - {"backbone"}):
+    required = [name for name, x in parameters.items() if x.default is x.empty]
+    if missing := [name for name in required if name not in {"backbone", *settings}]:
         absence = f"no head for a {cls.__name__}, which would set {missing}"
         raise TypeError(f"{source.source} has {absence}. Pass {missing} to `from_preset`.")
     return settings
