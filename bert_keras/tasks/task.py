@@ -294,7 +294,7 @@ class Task(AdaptedTask, BuiltModel):
     @property
     def non_trainable_variables(self) -> list[keras.Variable]:
         """The variables that `fit` does not train, states of random numbers among them."""
-        changed = set(map(id, self.trainable_weights))
+        changed = set(map(id, self.trainable_variables))
         return [variable for variable in self.variables if id(variable) not in changed]
 
     # What a subclass defines

@@ -419,12 +419,28 @@ def split_off_end(columns, share):
 
 
 def first_examples(columns, steps, batch_size):
-    """Returns the examples of the first `steps` batches, or all if `steps` is `None`."""
+    """Returns the examples of the first `steps` batches, or all if `steps` is `None`.
+
+    Columns of unequal lengths stay as they are: they are refused when they are encoded.
+    """
     if steps is None:
         return columns
     size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
     part = slice(check_int("steps", steps) * size)
+    if len(set().union(*map(_lengths, columns[:3]))) > 1:
+        return columns
     return Columns(*(_cut(x, part) for x in columns[:3]), columns.kind)
+
+
+def _lengths(x):
+    """Returns the lengths of all columns in `x`, a set."""
+    if x is None:
+        return set()
+    if isinstance(x, dict):
+        x = tuple(x.values())
+    elif not is_columns(x):
+        return {len(x)}
+    return set().union(*map(_lengths, x))
 
 
 def _cut(x, part):

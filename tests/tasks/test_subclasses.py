@@ -98,6 +98,9 @@ def test_it_may_make_layers_and_metrics_after_the_parent_s_constructor(tmp_path)
         assert np.abs(keras.ops.convert_to_numpy(layer.extra.kernel) - kernel).max() > 0
     expected = task.predict(TEXTS, verbose=0)
     assert expected.shape == (3, 3)
+    # Its `call` takes options that it does not name.
+    outputs = backbone(task.preprocessor(TEXTS), return_hidden_states=True)
+    assert len(outputs["hidden_states"]) == backbone.num_layers + 1
     task.save(tmp_path / "task.keras")
     task.save_to_preset(tmp_path / "preset")
     for again in (
@@ -107,6 +110,26 @@ def test_it_may_make_layers_and_metrics_after_the_parent_s_constructor(tmp_path)
         # Also arguments that its constructor does not name.
         assert (again.pooling, again.units) == ("mean", 3)
         np.testing.assert_allclose(again.predict(TEXTS, verbose=0), expected, atol=1e-6)
+
+
+class HeadAlone(bert_keras.TextClassifier):
+    @property
+    def trainable_variables(self):
+        return self.head.trainable_variables
+
+
+@pytest.mark.each_backend
+def test_it_may_say_what_trains_and_the_rest_is_read_anew_by_every_call():
+    task, other = (HeadAlone(tiny_backbone(), preprocessor=tiny_preprocessor()) for _ in "ab")
+    for each in (task, other):
+        each.compile("sgd")
+    both = [*task.trainable_variables, *task.non_trainable_variables]
+    assert {id(v) for v in both} == {id(v) for v in task.variables}
+    assert len(both) == len(task.variables)
+    expected = other.evaluate(TEXTS, LABELS, verbose=0)
+    task.evaluate(TEXTS, LABELS, verbose=0)
+    task.set_weights(other.get_weights())
+    assert task.evaluate(TEXTS, LABELS, verbose=0) == pytest.approx(expected, abs=1e-6)
 
 
 def test_its_arguments_reach_its_parents(tmp_path):

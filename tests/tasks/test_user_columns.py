@@ -208,6 +208,16 @@ def test_steps_count_batches_of_the_first_examples_not_of_the_longest():
     assert history["val_loss"] == pytest.approx(expected[:1])
     with pytest.raises(ValueError, match="`steps` must be an int from 1"):
         task.predict(texts, steps=0)
+    one = {"steps": 1, **of_first}
+    short = {"token_ids": inputs["token_ids"], "segment_ids": inputs["segment_ids"][:3]}
+    for refused, message in [
+        (lambda: task.evaluate(texts, labels[:3], **one), "as many labels as examples.* 3 labels"),
+        (lambda: task.evaluate(texts, labels, sample_weight=np.ones(4), **one), "4 sample weights"),
+        (lambda: task.predict((texts, texts[:3]), **one), "equally many.*5 first, 3 second"),
+        (lambda: task.predict(short, **one), "segment_ids"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            refused()
 
 
 def test_a_tuple_of_texts_validates_a_task_without_labels():
