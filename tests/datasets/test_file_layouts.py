@@ -149,7 +149,8 @@ LAYOUTS = [
 def test_a_layout_gives_these_texts_and_labels(
     write, tmp_path, monkeypatch, name, content, texts, labels, names, options
 ):
-    monkeypatch.setattr(table, "_LINES_LOOKED_AT", 1000)
+    assert table._LINES_LOOKED_AT == 100_000
+    monkeypatch.setattr(table, "_LINES_LOOKED_AT", 1000)  # To read so many takes seconds.
     path = tmp_path / name
     content(path) if callable(content) else write(name, content)
     options = {"text": "text", "label": "label", **options}

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 import torch
+import transformers.models.bert.modeling_bert  # noqa: F401 (Forked processes have it.)
 from fuzz import worker
 from targets import TARGETS
 
