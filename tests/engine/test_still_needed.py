@@ -164,8 +164,9 @@ def test_keras_looks_under_another_name_for_what_no_layer_saves(monkeypatch):
     monkeypatch.delattr(keras_internals.scopes, "saving_attr_skiplist_Layer")
     first, second = get_attr_skipset("Layer"), get_attr_skipset("Layer")
     assert first is not second and first == second
-    # Python makes the annotations of a class when they are asked for.
-    assert first ^ remembered <= {"__annotations__"}
+    # Nothing more is skipped. Python makes the annotations of a class when they are asked for, and
+    # a library may have given PyTorch's modules, which layers are, a method since.
+    assert remembered - first <= {"__annotations__"}
 
 
 @pytest.mark.each_backend
