@@ -65,7 +65,7 @@ def load_model(
         with zipfile.ZipFile(path) as archive:
             _check_members(archive.infolist(), size)
             num_values = _count_values(archive)
-        with parameter_budget(path, num_values):
+        with parameter_budget(path, lambda: num_values):
             model = keras.saving.load_model(path, custom_objects, compile, safe_mode=True)
         tokenizer = getattr(model, "tokenizer", None)
         if tokenizer is not None and not tokenizer.has_vocabulary:

@@ -23,9 +23,10 @@ def parameter_budget(source, num_values):
 
     Args:
         source: str, the file or the checkpoint, for messages.
-        num_values: int, how many values it holds, or `None` for no limit.
+        num_values: function that returns how many values it holds. It is called when the first
+            variable is made, so that errors in a config are reported first. `None` for no limit.
     """
-    token = _LEFT.set(_LEFT.get() if num_values is None else [3 * num_values, num_values, source])
+    token = _LEFT.set([None, num_values, source] if num_values else _LEFT.get())
     try:
         yield
     finally:
@@ -37,6 +38,9 @@ def count_parameters(shape):
     budget = _LEFT.get()
     if budget is None:
         return
+    if budget[0] is None:
+        budget[1] = budget[1]()
+        budget[0] = 3 * budget[1]
     budget[0] -= math.prod(shape)
     if budget[0] < 0:
         raise ValueError(

@@ -131,7 +131,9 @@ class Preset:
 
     def limiting_parameters(self, load_weights):
         """Returns a context in which a model with more values than the tensors is refused."""
-        return parameter_budget(self.source, self.tensors.num_values if load_weights else None)
+        return parameter_budget(
+            self.source, (lambda: self.tensors.num_values) if load_weights else None
+        )
 
     def tokenizer(self):
         """Returns the tokenizer of the folder."""
