@@ -121,6 +121,8 @@ def test_an_argument_that_a_new_head_needs_is_named(tmp_path):
 RULE = r"`{}` in `.*config\.json` must be.*Received"
 THEIRS = [
     ({"is_decoder": "no"}, "causal"),
+    ({"add_cross_attention": True}, "add_cross_attention"),
+    ({"hidden_act": ["gelu"]}, "hidden_act"),
     ({"layer_norm_eps": "1e-12"}, "layer_norm_epsilon"),
     ({"layer_norm_eps": -1.0}, "layer_norm_epsilon"),
     ({"initializer_range": None}, "initializer_range"),

@@ -317,6 +317,19 @@ class TestHuggingFace:
         for name in read:
             assert (folder / name).read_bytes() == (checkpoint / name).read_bytes()
 
+    def test_the_cache_is_used_online_offline_and_without_a_server(self, hub, monkeypatch):
+        folder = resolve("hf://owner/name")
+        hub.requests.clear()
+        assert resolve("hf://owner/name") == folder
+        assert not [request for request in hub.requests if request.startswith("GET /owner")]
+        hub.requests.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+            assert resolve("hf://owner/name") == folder
+        assert hub.requests == []
+        hub.stop()
+        assert resolve("hf://owner/name") == folder
+
     def test_a_branch_and_a_commit_can_be_named(self, hub, checkpoint, tmp_path):
         other = shutil.copytree(checkpoint, tmp_path / "repositories" / "other")
         (other / "vocab.txt").write_text("other\n")

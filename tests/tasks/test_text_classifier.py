@@ -396,7 +396,8 @@ def test_labels_of_classes_are_numbers_or_one_hot_for_either_loss():
     log_p = scipy.special.log_softmax(classifier.predict(TEXTS, verbose=0), axis=-1)
     expected = -log_p[np.arange(len(LABELS)), LABELS].mean()
     of_shares = keras.losses.CategoricalCrossentropy(from_logits=True)
-    for loss in ("auto", "categorical_crossentropy", of_shares):
+    focal = keras.losses.CategoricalFocalCrossentropy(alpha=1.0, gamma=0.0, from_logits=True)
+    for loss in ("auto", "categorical_crossentropy", of_shares, focal):
         classifier.compile(loss=loss)
         losses = [classifier.evaluate(TEXTS, y, verbose=0)[0] for y in (LABELS, np.eye(2)[LABELS])]
         assert losses == pytest.approx([expected] * 2, rel=1e-5)
