@@ -33,15 +33,6 @@ def test_a_task_that_ignores_the_pooler_leaves_it_to_the_next_task():
     assert np.abs(array(pooler_of(task)) - before).max() > 0
 
 
-def test_an_idle_pooler_does_not_move_and_causes_no_warning(recwarn):
-    task = tiny_classifier(pooling="mean")
-    task.compile(learning_rate=1e-2, weight_decay=0.1)
-    before = array(pooler_of(task))
-    task.fit(TEXTS, LABELS, epochs=3, verbose=0)
-    np.testing.assert_array_equal(array(pooler_of(task)), before)
-    assert not [w for w in recwarn if "radients" in str(w.message)]
-
-
 @pytest.mark.filterwarnings("error:Skipping variable loading")
 def test_a_layer_frozen_by_hand_is_frozen_after_loading(reloaded):
     task = tiny_classifier(tiny_backbone(num_layers=2))
