@@ -5,6 +5,7 @@ from typing import Unpack
 import keras
 from keras import ops
 
+from bert_keras.checks import check_choice
 from bert_keras.engine.fast_layer_call import DirectCall, call_layer
 from bert_keras.layers.initializer import bert_dense
 from bert_keras.types import LayerOptions, Outputs, Pooling, Tensor
@@ -68,8 +69,9 @@ def pool(outputs: Outputs, padding_mask: Tensor | None, pooling: Pooling) -> Ten
         float, `(batch, hidden_dim)`.
 
     Raises:
-        ValueError: `pooling` needs a pooler that the backbone does not have.
+        ValueError: `pooling` is unknown, or needs a pooler that the backbone does not have.
     """
+    check_choice("pooling", pooling, POOLINGS)
     if pooling == "pooler":
         if "pooled_output" not in outputs:
             raise ValueError(
