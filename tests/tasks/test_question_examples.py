@@ -32,11 +32,6 @@ def test_examples_give_the_first_answer_that_stands_in_the_context():
     assert right_answers(rows, None) == [["France", "France"], [], ["Spain"], ["France"]]
 
 
-def test_an_unlabelled_example_is_not_unanswerable():
-    _, answers = as_columns([example()])
-    assert answers == [UNUSABLE]
-
-
 def test_examples_with_further_answers_are_refused():
     with pytest.raises(ValueError, match="Leave it out"):
         as_columns([example()], [None])
