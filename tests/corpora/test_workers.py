@@ -1,4 +1,4 @@
-"""Processes do not outlive the one that started them."""
+"""Processes answer in order, and do not outlive the one that started them."""
 
 import contextlib
 import os
@@ -13,16 +13,20 @@ SCRIPT = """
 import time
 from workers import Workers
 
+def later(seconds):
+    time.sleep(seconds)
+    return seconds
+
 if __name__ == "__main__":
     with Workers(2) as workers:
-        tasks = workers.map(time.sleep, [0, 0, 0, 0, 0, 600, 600, 600, 600, 600])
-        next(tasks)
+        tasks = workers.map(later, [0.5, 0, 0, 0, 0, 600, 600, 600, 600, 600])
+        assert [next(tasks), next(tasks)] == [0.5, 0]
         print("begun", flush=True)
         list(tasks)
 """
 
 
-def test_processes_end_with_their_parent_when_it_is_killed(tmp_path):
+def test_processes_answer_in_order_and_end_with_their_parent_when_it_is_killed(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "bert_keras" / "corpora")}
     parent = subprocess.Popen(

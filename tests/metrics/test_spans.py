@@ -96,7 +96,7 @@ def reference_v2(answers, predictions, no_answer, limit):
 
 def test_v1_scores_equal_the_official_definition():
     rng = random.Random(0)
-    for _ in range(1000):
+    for _ in range(300):
         answers, predictions, _ = random_questions(rng, unanswerable=False)
         predictions = {name: text for name, text in predictions.items() if rng.random() < 0.9}
         expected = reference_v1(answers, predictions)
@@ -105,7 +105,7 @@ def test_v1_scores_equal_the_official_definition():
 
 def test_v2_scores_equal_the_official_definition():
     rng = random.Random(1)
-    for case in range(2000):
+    for case in range(600):
         answers, predictions, no_answer = random_questions(rng, unanswerable=True)
         if case % 3 == 0:
             no_answer = None
@@ -117,7 +117,7 @@ def test_v2_scores_equal_the_official_definition():
 
 def test_best_threshold_equals_an_exhaustive_search_where_scores_are_distinct():
     rng = random.Random(2)
-    for _ in range(300):
+    for _ in range(100):
         answers, predictions, _ = random_questions(rng, unanswerable=True)
         # A text of articles only would be right as "no answer", yet costs a point in the search.
         predictions = {k: x if reference_words(x) else "cat" for k, x in predictions.items()}

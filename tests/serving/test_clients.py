@@ -1,6 +1,7 @@
 """Answers are those that clients expect: transformers' pipelines, text-embeddings-inference."""
 
 import contextlib
+import functools
 import json
 
 import httpx
@@ -97,6 +98,7 @@ def post(address):
         yield post
 
 
+@functools.cache
 def pipeline(folder, kind, name):
     transformers = pytest.importorskip("transformers")
     return transformers.pipeline(kind, model=str(folder / name))
@@ -132,17 +134,16 @@ def test_classes_equal_those_of_transformers_pipeline(folder, address, name, fun
 @pytest.mark.parametrize("strategy", ["none", "simple", "first", "average", "max"])
 @pytest.mark.parametrize("name", ["tagger", "byte-tagger", "unigram-tagger"])
 def test_entities_equal_those_of_transformers_pipeline(folder, address, name, strategy, ignored):
-    transformers = pytest.importorskip("transformers")
-    theirs = transformers.pipeline(
-        "token-classification",
-        model=str(folder / name),
-        aggregation_strategy=strategy,
-        ignore_labels=["O"] if ignored is None else ignored,
-    )
+    theirs = pipeline(folder, "token-classification", name)
+    theirs_options = {"ignore_labels": ["O"] if ignored is None else ignored}
+    theirs_options["aggregation_strategy"] = strategy
     client = InferenceClient(model=f"{address}/models/{name}")
     options = {"aggregation_strategy": strategy, "ignore_labels": ignored}
     for text in (TEXT, "cabbed a dab, h", "bad é cab"):
-        found, expected = client.token_classification(text, **options), theirs(text)
+        found, expected = (
+            client.token_classification(text, **options),
+            theirs(text, **theirs_options),
+        )
         if name != "tagger" and strategy not in ("none", "simple"):
             for entity in expected:  # Theirs joins words without the spaces between them.
                 del entity["word"]

@@ -9,6 +9,7 @@ import pathlib
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -48,6 +49,8 @@ SVG = "http://www.w3.org/2000/svg"  # A namespace; nothing is fetched from it.
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples/serving"
 HOSTILE = ["", "<script>alert(1)</script>", "\x00", "a" * 5000, "\ud7ff\U0010ffff", "[MASK] [CLS]"]
 close = functools.partial(np.testing.assert_allclose, atol=1e-5)
+# Clients of `http` addresses read the certificates too.
+certificates = functools.cache(ssl.create_default_context)
 
 
 def coroutine(test):
@@ -125,6 +128,7 @@ def client(address, name):
 
 @pytest.fixture(autouse=True)
 def online(monkeypatch):
+    monkeypatch.setattr(ssl, "create_default_context", certificates)
     # The hub's client sends no request at all, not even to this machine, in offline mode.
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.constants.is_offline_mode", lambda: False, raising=False)

@@ -36,7 +36,7 @@ def word_pieces(folder):
 
 
 def deberta(folder):
-    model = sentence_pieces(LINES, **OPTIONS)
+    model = sentence_pieces(LINES, **OPTIONS, normalization_rule_name="identity")
     (folder / "spm.model").write_bytes(model)
     write_json(folder / "config.json", {"model_type": "deberta-v2"})
     size = len(transformers.DebertaV2Tokenizer.from_pretrained(folder))

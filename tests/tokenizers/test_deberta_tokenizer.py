@@ -70,5 +70,6 @@ def test_symbols_of_the_file_are_found_as_sentencepiece_finds_them(tmp_path):
     path = tmp_path / "spm.model"
     path.write_bytes(sentence_pieces(TEXTS, **OPTIONS))
     theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    ours = UnigramTokenizer(path)
     for text in ("low<user>er", "<user>low a", "a <user> low", "low\u2026 \uff21", "a\u00a0low"):
-        assert UnigramTokenizer(path)(text) == theirs.encode(text)
+        assert ours(text) == theirs.encode(text)

@@ -22,6 +22,12 @@ def is_settled(character):
     return category not in ("Cn", "Co", "Cs") and category == unicodedata.category(character)
 
 
+def is_amid_its_like(code):
+    """Whether a character stands between others of a script with thousands of characters."""
+    names = (unicodedata.name(chr(c), "") for c in (code - 1, code, code + 1))
+    return all(name.startswith(("CJK UNIFIED IDEOGRAPH", "HANGUL SYLLABLE")) for name in names)
+
+
 # BERT's rules, after the description in the paper's repository.
 
 
@@ -87,9 +93,9 @@ def test_hard_texts_give_the_pieces_of_berts_rules(lowercase):
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_every_older_character_follows_berts_rules(lowercase):
     # A vocabulary of single characters shows the effect of cleaning and splitting.
-    codes = [*range(0x2B820), *range(0x2B920, 0x30000)]
-    settled = [*filter(is_settled, map(chr, codes))]
+    settled = [*filter(is_settled, map(chr, range(0x30000)))]
     assert len(settled) > 90_000
+    settled = [c for c in settled if ord(c) % 16 == 0 or not is_amid_its_like(ord(c))]
     starts = range(0, len(settled), 500)
     texts = [" ".join(f"a{c}b {c}" for c in settled[start : start + 500]) for start in starts]
     words = [reference_words(text, lowercase) for text in texts]
