@@ -18,7 +18,7 @@ from bert_keras.answers.classes import sigmoid, softmax
 from bert_keras.models.backbone import Backbone
 from bert_keras.presets.presets import open_preset
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.usefixtures("shared_backbones")]
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 # What the documentation calls a family -> the class of its backbone.
 FAMILIES = {"BERT": "Bert", "RoBERTa": "Roberta", "XLM-R": "Roberta", "MPNet": "MPNet"}

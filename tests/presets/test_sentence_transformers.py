@@ -22,7 +22,7 @@ TORCH = "torch.nn.modules"
 MODULES = "sentence_transformers.models"
 # One case of a table runs on each backend.
 EACH = pytest.mark.each_backend
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.usefixtures("shared_backbones")]
 
 
 def list_modules(folder, *modules):
@@ -87,7 +87,19 @@ def test_a_dense_layer_projects_the_pooled_vector(folder, activation, function, 
     embedder.export_to_huggingface(folder / "again")
     config = json.loads((folder / "again/2_Dense/config.json").read_text())
     assert (config["activation_function"], config["bias"]) == (activation, bias)
+
+
+@pytest.mark.also_on("jax")
+@pytest.mark.each_backend
+def test_each_format_keeps_what_a_folder_brings(folder):
+    add_dense(folder, activation_function=f"{TORCH}.activation.Tanh", bias=True)
+    add_prompts(folder, similarity_fn_name="manhattan")
+    embedder = bert_keras.TextEmbedder.from_preset(folder)
+    expected = embedder.embed(TEXTS)
     for again in written(embedder, folder):
+        assert again.similarity == embedder.similarity == "manhattan"
+        assert again.prompts == embedder.prompts == PROMPTS
+        assert again.default_prompt == "query"
         assert again.embed([]).shape == (0, 6)
         np.testing.assert_allclose(again.embed(TEXTS), expected, atol=1e-5)
 
@@ -162,23 +174,23 @@ def test_a_folder_brings_its_settings(folder, pooling_config, expected):
 
 @pytest.mark.parametrize("name", [None, "cosine", "dot", "euclidean", "manhattan"])
 def test_a_folder_brings_its_similarity(folder, name):
-    """It is kept, and everything that compares vectors uses it."""
+    """Everything that compares vectors uses it."""
     add_prompts(folder, similarity_fn_name=name, default_prompt_name=None)
     metric = {"euclidean": "euclidean", "manhattan": "cityblock"}.get(name)
-    for embedder in written(bert_keras.TextEmbedder.from_preset(folder), folder):
-        assert embedder.similarity == (name or "cosine")
-        assert embedder.answer_settings()["similarity"] == embedder.similarity
-        x, y = embedder.embed(TEXTS, "query"), embedder.embed(TEXTS, "document")
-        expected = -distance.cdist(x, y, metric) if metric else x @ y.T
-        if embedder.similarity == "cosine":
-            expected = 1 - distance.cdist(x, y, "cosine")
-        np.testing.assert_allclose(embedder.similarities(x, y), expected, atol=1e-4)
-        pairs = embedder.similarities_of_pairs(x, y)
-        np.testing.assert_allclose(pairs, expected.diagonal(), atol=1e-4)
-        for hits, row in zip(embedder.semantic_search(TEXTS, TEXTS), expected, strict=True):
-            found = [(hit["index"], hit["score"]) for hit in hits]
-            best = np.argsort(-row, kind="stable")[:5]
-            assert found == [(n, pytest.approx(row[n], abs=1e-4)) for n in best]
+    embedder = bert_keras.TextEmbedder.from_preset(folder)
+    assert embedder.similarity == (name or "cosine")
+    assert embedder.answer_settings()["similarity"] == embedder.similarity
+    x, y = embedder.embed(TEXTS, "query"), embedder.embed(TEXTS, "document")
+    expected = -distance.cdist(x, y, metric) if metric else x @ y.T
+    if embedder.similarity == "cosine":
+        expected = 1 - distance.cdist(x, y, "cosine")
+    np.testing.assert_allclose(embedder.similarities(x, y), expected, atol=1e-4)
+    pairs = embedder.similarities_of_pairs(x, y)
+    np.testing.assert_allclose(pairs, expected.diagonal(), atol=1e-4)
+    for hits, row in zip(embedder.semantic_search(TEXTS, TEXTS), expected, strict=True):
+        found = [(hit["index"], hit["score"]) for hit in hits]
+        best = np.argsort(-row, kind="stable")[:5]
+        assert found == [(n, pytest.approx(row[n], abs=1e-4)) for n in best]
     add_prompts(folder, similarity_fn_name="angle")
     with pytest.raises(ValueError, match="similarity_fn_name"):
         bert_keras.TextEmbedder.from_preset(folder)
@@ -393,16 +405,15 @@ def test_prompts_go_before_texts(folder):
         "h: ": "h:",
         "": "",
     }
-    for embedder in written(bert_keras.TextEmbedder.from_preset(folder), folder):
-        assert embedder.prompts == PROMPTS
-        for prompt, text in before.items():
-            expected = bare.embed([f"{text} c d", f"{text} h"])
-            found = embedder.embed([" c d", " h "], prompt=prompt)
-            np.testing.assert_allclose(found, expected, atol=1e-6)
-        np.testing.assert_allclose(embedder.embed("h"), bare.embed("a b: h"), atol=1e-6)
-        hit = embedder.semantic_search("h", ["c"])[0]
-        expected = bare.semantic_search("a b: h", ["c"])[0]
-        assert hit["score"] == pytest.approx(expected["score"], abs=1e-6)
+    embedder = bert_keras.TextEmbedder.from_preset(folder)
+    for prompt, text in before.items():
+        expected = bare.embed([f"{text} c d", f"{text} h"])
+        found = embedder.embed([" c d", " h "], prompt=prompt)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(embedder.embed("h"), bare.embed("a b: h"), atol=1e-6)
+    hit = embedder.semantic_search("h", ["c"])[0]
+    expected = bare.semantic_search("a b: h", ["c"])[0]
+    assert hit["score"] == pytest.approx(expected["score"], abs=1e-6)
 
 
 def test_an_embedder_without_prompts_takes_the_usual_names():
@@ -426,12 +437,13 @@ def test_a_pooling_without_the_prompt_is_refused(folder):
         bert_keras.TextEmbedder.from_preset(folder)
 
 
-@pytest.mark.parametrize("prompt", ["passage", "search_query", 1])
-def test_an_unknown_prompt_is_refused(prompt):
-    with pytest.raises(ValueError, match=r"one of \['query', 'document', 'search.code'\]"):
-        tiny_embedder(prompts=PROMPTS).embed("a", prompt=prompt)
-    with pytest.raises(ValueError, match="`prompt` must be a name"):
-        tiny_embedder().embed("a", prompt=prompt)
+def test_an_unknown_prompt_is_refused():
+    embedder, bare = tiny_embedder(prompts=PROMPTS), tiny_embedder()
+    for prompt in ("passage", "search_query", 1):
+        with pytest.raises(ValueError, match=r"one of \['query', 'document', 'search.code'\]"):
+            embedder.embed("a", prompt=prompt)
+        with pytest.raises(ValueError, match="`prompt` must be a name"):
+            bare.embed("a", prompt=prompt)
 
 
 def without_pooler(folder):
