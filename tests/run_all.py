@@ -154,7 +154,7 @@ def runs_once(source):
 def quickstart(output_dir, preset):
     """Returns the arguments of the quickstart, `train` for a few steps."""
     data = str(ROOT / "examples" / "data" / "sentiment_labelled_sentences")
-    flags = {"data_dir": data, "sample": 64, "epochs": 1, "max_length": 16, "preset": preset}
+    flags = {"data_dir": data, "sample": 64, "epochs": 1, "max_length": 8, "preset": preset}
     flags["output_dir"] = output_dir
     return ["train", "text_classification", *(f"--{name}={x}" for name, x in flags.items())]
 

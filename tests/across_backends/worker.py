@@ -25,7 +25,6 @@ for name in ("matplotlib", "sklearn"):  # Keras would import them for its plots 
 
 import keras
 import numpy as np
-from keras.src.trainers import trainer
 from small_tokenizers import SPECIAL_TOKENS, byte_pair_tokenizer
 from tiny import tiny_backbone, tiny_preprocessor
 
@@ -41,7 +40,6 @@ WORDS, PAIRS = [text.split() for text in TEXTS[:6]], (TEXTS[:6], TEXTS[6:12])
 ROOT = pathlib.Path(__file__).parents[2]
 _TRAIN, _ = load_sentiment_sentences(ROOT / "examples" / "data" / "sentiment_labelled_sentences")
 SENTENCES = (list(_TRAIN.texts[:24]), list(_TRAIN.labels[:24]))
-MODEL_SUPPORTS_JIT = trainer.model_supports_jit
 # An epoch of a family is one batch, of other cases three: the file of "schedule" is written between
 # the two batches of an update.
 EPOCHS, SAVED_AFTER = 2, 1
@@ -116,8 +114,6 @@ TRAINED = {
 }
 # Cases that each backend loads itself, to resume training bit for bit.
 OWN = ("schedule", "dropout_in_float16", "roberta_adapters_by_lamb")
-# Cases that TensorFlow runs as graphs.
-TRACED = ("schedule", "dropout_in_float16")
 # Cases of the families, trained on sentences.
 FAMILIES = tuple(name for name in TRAINED if name not in OWN[:2])
 # Cases that each backend loads from each other one: the optimizer keeps more than weights and
@@ -226,25 +222,24 @@ def train(name, task, found, first=0, callbacks=()):
 
 def answers(name, task):
     texts = SENTENCES[0] if name in FAMILIES else TEXTS
-    # A compiled prediction would take longer to compile.
-    trains_eagerly, task.run_eagerly = task.run_eagerly, True
+    # To trace it takes longer on TensorFlow. JAX would compile each operation.
+    trains_eagerly, task.run_eagerly = task.run_eagerly, keras.backend.backend() != "jax"
     found = task.predict(texts, verbose=0) if name in TRAINED else OTHERS[name][1](task)
     task.run_eagerly = trains_eagerly
     return np.concatenate([np.ravel(np.asarray(x, "float64")) for x in keras.tree.flatten(found)])
 
 
 def opened(name, open, is_own=True):
-    """Returns a task that is made or loaded. On TensorFlow most of them run without a graph.
+    """Returns a task that is made or loaded. On TensorFlow all but one run without a graph.
 
-    Tracing takes most of the time there. The cases of `TRACED` are traced where they are saved and
-    where their own backend resumes them. No graph is rewritten, and XLA compiles one case.
+    Tracing takes most of the time there. XLA compiles "schedule" where it is saved and where its
+    own backend resumes it. No graph is rewritten.
     """
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
-        trainer.model_supports_jit = MODEL_SUPPORTS_JIT if name == "schedule" else lambda m: False
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-        tf.config.run_functions_eagerly(name not in TRACED or not is_own)
+        tf.config.run_functions_eagerly(name != "schedule" or not is_own)
     return open()
 
 

@@ -248,7 +248,7 @@ def test_lists_of_candidates_are_scored_like_pairs(loss, x, y):
     assert before == pytest.approx(expected, rel=1e-4)
     exists = np.isfinite(labels)
     assert accuracy == [pytest.approx(((logits > 0) == (labels > 0.5))[exists].mean())]
-    reranker.fit(x, y, epochs=8, verbose=0)
+    reranker.fit(x, y, epochs=4, verbose=0)
     assert reranker.evaluate(x, y, verbose=0)[0] < before
 
 

@@ -304,7 +304,7 @@ def test_training_finds_entities():
     sizes["dropout"] = 0.0
     task = tiny_tagger(backbone=tiny_backbone(vocabulary_size=len(VOCABULARY), **sizes), dim=64)
     task.compile(learning_rate=3e-3)
-    is_slow = keras.backend.backend() == "tensorflow"  # So it only begins to learn.
+    is_slow = keras.backend.backend() != "torch"  # So it only begins to learn.
     options = {"epochs": 3 if is_slow else 50, "batch_size": 12, "verbose": 0}
     losses = task.fit(LETTERS * 8, ENTITIES * 8, **options).history["loss"]
     assert losses[-1] < (0.7 if is_slow else 0.1) * losses[0]
