@@ -183,7 +183,7 @@ MARGINS = [{"SHIFT_SEEDS": shift} for shift in ("7", "13", "101")] + [{"DIVIDE_T
 
 
 def main(arguments):
-    # The plugin comes with a package of the tests, and takes seconds to import.
+    # The plugin is LangSmith's, where that is installed, and takes seconds to import.
     unused = ["-p", "no:cacheprovider", "-p", "no:langsmith_plugin"]
     pytest = [sys.executable, "-m", "pytest", *unused, "--durations=12"]
     started = time.time()

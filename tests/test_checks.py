@@ -83,19 +83,6 @@ def test_what_is_missing_or_would_have_no_effect_is_named(tmp_path):
     assert of_tables({"separator": None, "quoting": False, "mark": ";"}) == (
         "ValueError: They are for tables. Received: quoting=False, mark=';'. Leave it out."
     )
-    checks.check_exists(tmp_path, "A folder must exist", exists=os.path.isdir)
-    checks.check_has_labels([], "Reranker")
-    checks.refuse_options("It is for tables", {"separator": None})
-
-
-def test_what_follows_the_rules_is_returned():
-    assert check_type("masking", {}, (dict, list), "a dict") == {}
-    assert check_shape("Labels", LABELS, ("num_examples",), "iu") is LABELS
-    assert check_shape("Labels", LABELS, (4,)) is LABELS
-    assert checks.check_not_empty(LABELS, "Some are needed") is LABELS
-    assert require("json.decoder", "read JSON").JSONDecoder
-    check_same_length("One label each", texts=["a"], labels=[0])
-    raise_at_first(LABELS > 9, LABELS, "Labels must be below 10")
 
 
 def test_a_long_value_is_shortened():

@@ -95,7 +95,7 @@ def test_tables_and_arguments_that_are_refused(write, name, content, options, me
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.tsv", "t.jsonl"])
 def test_the_memory_for_reading_does_not_depend_on_the_number_of_rows(tmp_path, name, monkeypatch):
     pandas, path = pytest.importorskip("pandas"), tmp_path / name
-    rows = [("a text of many words " * 10, "yes")] * 10_000
+    rows = [("a text of many words " * 10, "yes")] * 6_000
     frame = pandas.DataFrame(rows, columns=["text", "label"])
     if path.suffix == ".parquet":
         frame.to_parquet(path)

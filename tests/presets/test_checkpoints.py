@@ -1,5 +1,7 @@
 """Presets of ours and Hugging Face's: in, out, and what is refused."""
 
+import shutil
+
 import keras
 import numpy as np
 import pytest
@@ -22,21 +24,26 @@ def predictions(source, **options):
     return source.predict(TEXTS, verbose=0)
 
 
-@pytest.fixture
-def theirs(tmp_path):
-    """A fine-tuned BertForSequenceClassification, saved by transformers."""
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    root = tmp_path_factory.mktemp("written")
     names = dict(enumerate(("bad", "fine", "good")))
-    write_hugging_face(
-        tmp_path / "theirs", bert_of_transformers("SequenceClassification", id2label=names)
-    )
-    return tmp_path / "theirs"
+    model = bert_of_transformers("SequenceClassification", id2label=names)
+    write_hugging_face(root / "theirs", model)
+    tiny_classifier(label_names=["no", "yes"]).save_to_preset(root / "ours")
+    return root
 
 
 @pytest.fixture
-def ours(tmp_path):
+def theirs(written, tmp_path):
+    """A fine-tuned BertForSequenceClassification, saved by transformers."""
+    return shutil.copytree(written / "theirs", tmp_path / "theirs")
+
+
+@pytest.fixture
+def ours(written, tmp_path):
     """A preset of a classifier with random weights."""
-    tiny_classifier(label_names=["no", "yes"]).save_to_preset(tmp_path / "ours")
-    return tmp_path / "ours"
+    return shutil.copytree(written / "ours", tmp_path / "ours")
 
 
 @pytest.mark.parametrize("task", [bert_keras.TextClassifier, bert_keras.MultipleChoice])

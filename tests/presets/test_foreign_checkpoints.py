@@ -16,12 +16,20 @@ from bert_keras.presets.presets import open_preset
 pytestmark = pytest.mark.usefixtures("shared_backbones")
 
 
+@pytest.fixture(scope="module")
+def written(reference, tmp_path_factory):
+    """A folder of each format."""
+    root = tmp_path_factory.mktemp("written")
+    for name, format in FORMATS.items():
+        format.write(root / name, reference)
+    return root
+
+
 @pytest.fixture(params=FORMATS)
-def checkpoint(request, reference, tmp_path):
+def checkpoint(request, written, tmp_path):
     """A folder and its `Format`."""
-    format = FORMATS[request.param]
-    format.write(tmp_path / "theirs", reference)
-    return tmp_path / "theirs", format
+    shutil.copytree(written / request.param, tmp_path / "theirs")
+    return tmp_path / "theirs", FORMATS[request.param]
 
 
 @pytest.mark.filterwarnings("error::UserWarning")

@@ -1,5 +1,7 @@
 """KerasHub's preset folders, against transformers with the same weights."""
 
+import shutil
+
 import h5py
 import ml_dtypes
 import numpy as np
@@ -27,10 +29,16 @@ from bert_keras.tokenizers.tokenizer import Tokenizer
 pytestmark = pytest.mark.usefixtures("shared_backbones")
 
 
+@pytest.fixture(scope="module")
+def written(reference, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("written") / "theirs"
+    write_keras_hub(folder, reference)
+    return folder
+
+
 @pytest.fixture
-def folder(reference, tmp_path):
-    write_keras_hub(tmp_path / "theirs", reference)
-    return tmp_path / "theirs"
+def folder(written, tmp_path):
+    return shutil.copytree(written, tmp_path / "theirs")
 
 
 def test_the_names_of_older_versions_give_the_same(folder):

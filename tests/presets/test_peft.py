@@ -26,10 +26,11 @@ OPTIONS = {
 }
 
 
-@pytest.fixture
-def base(tmp_path):
-    write_hugging_face(tmp_path / "base", bert_of_transformers().bert)
-    return tmp_path / "base"
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("base")
+    write_hugging_face(folder, bert_of_transformers().bert)
+    return folder
 
 
 def adapted():
@@ -66,6 +67,12 @@ def write_peft(folder, tensors, **changes):
 
 @pytest.fixture
 def task(base):
+    return bert_keras.TextClassifier.from_preset(base, **OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def unchanged(base):
+    """A task that tests only read."""
     return bert_keras.TextClassifier.from_preset(base, **OPTIONS)
 
 
@@ -149,12 +156,12 @@ class TestPeft:
             ({"r": None}, "cannot be read|lora_rank=None"),
         ],
     )
-    def test_other_settings_are_refused(self, task, tmp_path, changes, message):
+    def test_other_settings_are_refused(self, unchanged, tmp_path, changes, message):
         write_peft(tmp_path / "a", adapted()[1], **changes)
-        before = weights_of(task)
+        before = weights_of(unchanged)
         with pytest.raises(ValueError, match=message):
-            task.load_adapters(tmp_path / "a")
-        for path, weight in weights_of(task).items():
+            unchanged.load_adapters(tmp_path / "a")
+        for path, weight in weights_of(unchanged).items():
             np.testing.assert_array_equal(weight, before[path])
 
     @pytest.mark.parametrize(
@@ -172,11 +179,13 @@ class TestPeft:
         ],
         ids=["another layer", "half a head", "half an adapter", "another head", "a pooler"],
     )
-    def test_tensors_that_do_not_fit_are_refused(self, task, tmp_path, added, removed, message):
+    def test_tensors_that_do_not_fit_are_refused(
+        self, unchanged, tmp_path, added, removed, message
+    ):
         tensors = {**adapted()[1], **dict.fromkeys(added, np.ones((3, 16), "float32"))}
         write_peft(tmp_path / "a", {k: x for k, x in tensors.items() if k not in removed})
         with pytest.raises(ValueError, match=message):
-            task.load_adapters(tmp_path / "a")
+            unchanged.load_adapters(tmp_path / "a")
 
     def test_a_folder_of_adapters_is_no_preset(self, tmp_path):
         write_peft(tmp_path / "a", adapted()[1])

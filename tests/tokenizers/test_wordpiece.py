@@ -50,14 +50,6 @@ def test_flat_ids_equal_the_concatenated_rows(tokenizer, monkeypatch):
     assert ids.shape == (0,) and lengths.shape == (0,)
 
 
-def test_encode_takes_columns(small):
-    single = small.encode(["new", "york"])
-    assert [encoding.ids for encoding in single] == [[2, 9, 3], [2, 10, 3]]
-    paired = small.encode(["new", "york"], ["york", ""])
-    assert paired[0] == small.encode("new", "york")
-    assert paired[1].ids == [2, 10, 3, 3]
-
-
 NO_TEXTS = (None, 3, 3.5, float("nan"), b"bytes", ["list"], ("a", "b"))
 REFUSED = [
     *(("__call__", (["fine", x],), rf"texts\[1\] is .*{type(x).__name__}") for x in NO_TEXTS),
