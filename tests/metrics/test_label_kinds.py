@@ -1,5 +1,6 @@
 """Each metric of Keras gives scikit-learn's number on a task's labels, or `compile` refuses it."""
 
+import functools
 import itertools
 import types
 
@@ -56,6 +57,7 @@ class ToldTagger(Told, bert_keras.TokenClassifier):
     pass
 
 
+@functools.cache
 def task_of(kind, of_tokens=False):
     """Returns a task whose outputs are those of `outputs`."""
     backbone = bert_keras.BertBackbone(

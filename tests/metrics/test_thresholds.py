@@ -14,7 +14,7 @@ def f1(true, chosen):
 def test_tuned_thresholds_reach_the_best_f1_of_an_exhaustive_search():
     rng = np.random.default_rng(7)
     num_empty = num_ties = 0
-    for case in range(1000):
+    for case in range(400):
         size = rng.integers(1, 12)
         true = rng.random(size) < rng.choice([0.0, 0.3, 0.8])
         scores = rng.random(size) if case % 2 else rng.integers(0, 5, size) / 4
@@ -25,7 +25,7 @@ def test_tuned_thresholds_reach_the_best_f1_of_an_exhaustive_search():
         assert found == pytest.approx(max(f1(true, scores >= x) for x in scores), abs=1e-9)
         if f1(true, scores >= 0.5) == found:
             assert threshold == 0.5
-    assert num_empty > 100 and num_ties > 100
+    assert num_empty > 40 and num_ties > 40
 
 
 def test_each_label_has_a_threshold_of_its_own():
