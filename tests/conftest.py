@@ -1,14 +1,19 @@
 """Every test starts from the same seed, and on a full installation no test may be skipped."""
 
+import functools
 import gc
+import inspect
 import json
 import random
+import types
 import zipfile
 
 gc.set_threshold(100_000)  # Imports and traces of programs make many objects.
 
 import keras
 import pytest
+from keras.src.layers import layer
+from keras.src.ops import operation
 from keras.src.trainers import trainer
 from skips import fail_if_skipped
 
@@ -21,6 +26,40 @@ RUN_EAGERLY = TRAINER.run_eagerly
 @pytest.fixture(autouse=True)
 def fixed_seed():
     keras.utils.set_random_seed(0)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def seeds_of_the_cpu_alone():
+    """PyTorch notes for each kind of device that is not there which line has set the seed."""
+    with pytest.MonkeyPatch.context() as patch:
+        if keras.backend.backend() == "torch":
+            import torch
+
+            for device in (torch.cuda, torch.xpu, torch.mtia):
+                if not device.is_available():
+                    patch.setattr(device, "manual_seed_all", lambda seed: None)
+        yield
+
+
+@functools.cache
+def signature_of(function, is_bound):
+    return inspect.signature(types.MethodType(function, ...) if is_bound else function)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def signatures_are_read_once():
+    """Keras reads those of a class again for each layer, a tenth of the time that one takes."""
+
+    def signature(function):  # The cache must not hold the object of a bound method.
+        own = getattr(function, "__func__", function)
+        return signature_of(own, is_bound=own is not function)
+
+    getfullargspec = functools.cache(inspect.getfullargspec)
+    cached = {"signature": signature, "getfullargspec": getfullargspec}
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (operation, layer):
+            patch.setattr(module, "inspect", types.SimpleNamespace(**vars(inspect) | cached))
+        yield
 
 
 @pytest.fixture(autouse=True, scope="module")

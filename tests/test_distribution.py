@@ -66,6 +66,7 @@ def on_devices_of_one_process(path):
 
 def by_torchrun(function, *arguments):
     """Calls a function in two processes of `torchrun`, forks of this one, which has the imports."""
+    from torch.distributed.elastic.rendezvous import dynamic_rendezvous
     from torch.distributed.launcher import api
 
     config = api.LaunchConfig(
@@ -78,7 +79,11 @@ def by_torchrun(function, *arguments):
         max_restarts=0,
         start_method="fork",
     )
-    api.elastic_launch(config, in_one_thread)(function, *arguments)
+    with pytest.MonkeyPatch.context() as patch:
+        # For each event it reads the source of the whole stack, which takes most of the time.
+        patch.setattr(dynamic_rendezvous, "construct_and_record_rdzv_event", lambda **_: None)
+        patch.setattr(dynamic_rendezvous, "get_method_name", lambda depth=2: "")
+        api.elastic_launch(config, in_one_thread)(function, *arguments)
 
 
 def in_one_thread(function, *arguments):

@@ -16,6 +16,7 @@ import tempfile
 
 import nbformat
 import pytest
+from checks import TINY, make_backbones_once
 from IPython.core.inputtransformer2 import TransformerManager
 from tiny import tiny_backbone, tiny_preprocessor
 
@@ -106,20 +107,32 @@ RUN = subprocess.run
 
 @functools.cache
 def process_of(python, flag, code, **options):
-    """Runs code without what Keras would import for its plots and wrappers, half of the time."""
-    without = "import sys; sys.modules.update(matplotlib=None, sklearn=None); "
-    return RUN((python, flag, without + code), **options)
+    """Runs code in one process, first as it is and then with the import that it lacks.
+
+    It does without what Keras would import for its plots and wrappers, half of the time.
+    """
+    without = "import sys, traceback; sys.modules.update(matplotlib=None, sklearn=None)\n"
+    tried = f"try: exec({code!r})\nexcept Exception: traceback.print_exc()\n"
+    return RUN((python, flag, f"{without}{tried}import bert_keras; {code}"), **options)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_each_common_error_is_still_an_error(language, capsys, monkeypatch, tmp_path):
-    # Both pages start the same two processes, which take most of the time and run once.
+    def run(arguments, **_):
+        python, flag, code = arguments
+        # Both pages start the same two processes, which take most of the time: one runs, once.
+        code = code.removeprefix("import bert_keras; ")
+        return process_of(python, flag, code, capture_output=True, text=True)
+
+    make_backbones_once(monkeypatch)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KERAS_BACKEND", "jax")  # Which processes import soonest.
     monkeypatch.setattr(tempfile, "TemporaryDirectory", lambda: contextlib.nullcontext("."))
-    monkeypatch.setattr(subprocess, "run", lambda args, **options: process_of(*args, **options))
+    monkeypatch.setattr(subprocess, "run", run)
     runpy.run_path(DOCS / language / "start/common_errors.py")  # It raises if one is not.
-    assert capsys.readouterr().out.count("Error: ") >= 17
+    printed = capsys.readouterr().out
+    assert printed.count("Error: ") >= 17
+    assert "Could not locate class 'TextClassifier'" in printed and "\n0\n" in printed
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -154,6 +167,8 @@ def test_links_and_pictures_of_all_pages_are_in_the_clone():
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_links_lead_to_pages_and_pictures_of_the_site(language, build, tmp_path, monkeypatch):
     monkeypatch.setattr(build, "OUTPUT", tmp_path)
+    # What a family's page counts in models is no link.
+    monkeypatch.setattr(build.family_pages, "models_of", lambda cls: (x := cls(**TINY), {}, x))
     source = build.gather(language)
     links = [
         (path, x) for path in source.rglob("*.[mp][dy]") for x in LINKS.findall(prose_of(path))

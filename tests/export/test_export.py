@@ -42,6 +42,12 @@ MODELS = {
 }
 
 
+def model_of(name):
+    """Returns a model; PyTorch's programs of heads are in folders of test_runtime.py."""
+    model = MODELS[name]()
+    return getattr(model, "backbone", model) if BACKEND == "torch" else model
+
+
 def check_program(model, path, format):
     """Checks that a program gives the model's outputs for any number of rows and tokens."""
     program = read_program(path, format)
@@ -93,7 +99,6 @@ def check_outputs(found, wanted):
 
 # Both runtimes read these.
 IN_ONNX = ("MPNet", "DeBERTa", "NomicBERT")
-# PyTorch's program of choices is in a folder of test_runtime.py.
 ELSEWHERE = {"torch": (*IN_ONNX, "MultipleChoice", "SpanBoundary")}
 ELSEWHERE["jax"] = ("SpanBoundary", "NomicBERT")
 NAMES = [name for name in MODELS if name not in ELSEWHERE.get(BACKEND, ())]
@@ -101,7 +106,7 @@ NAMES = [name for name in MODELS if name not in ELSEWHERE.get(BACKEND, ())]
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_program_gives_the_same_at_any_size(name, tmp_path):
-    model = MODELS[name]()
+    model = model_of(name)
     for format in OWN[BACKEND] if name == "MultipleChoice" else OWN[BACKEND][:1]:
         path = tmp_path / format / f"model{SUFFIXES[format]}"
         path.parent.mkdir()
@@ -115,7 +120,7 @@ def test_a_program_gives_the_same_at_any_size(name, tmp_path):
 def test_onnx_gives_the_same_to_both_runtimes(name, tmp_path, recwarn, monkeypatch):
     import onnxruntime
 
-    model, path = MODELS[name](), tmp_path / "model.onnx"
+    model, path = model_of(name), tmp_path / "model.onnx"
     if name == "NomicBERT":  # As if a protocol buffer would become too large.
         threshold = "torch.onnx._internal.exporter._onnx_program._LARGE_MODEL_THRESHOLD"
         monkeypatch.setattr(threshold, 0)
@@ -124,8 +129,7 @@ def test_onnx_gives_the_same_to_both_runtimes(name, tmp_path, recwarn, monkeypat
     files = ["model.onnx", "model.onnx.data"] if name == "NomicBERT" else ["model.onnx"]
     assert sorted(os.listdir(tmp_path)) == files
     session = onnxruntime.InferenceSession(str(path))
-    names = {*getattr(model, "backbone", model).input_names, *model.further_inputs}
-    assert {value.name for value in session.get_inputs()} == names
+    assert {value.name for value in session.get_inputs()} == {*model.input_names}
     check_program(model, path, "onnx")
     check_program(model, path, "openvino")
     if name == "DeBERTa":  # OpenVINO's two files are made from ONNX, which takes seconds to write.

@@ -93,8 +93,8 @@ CASES = {
         *("LongTextClassifier", "classify", TEXTS),
         **{"num_classes": 3, "max_length": 6, "truncation": "head_tail", "num_windows": 3},
     ),
+    "crf": tagger(TEXTS, label_names=NAMES, crf=True),  # Its program is that of "tag" too.
     "tag": tagger(WORDS, label_names=NAMES),
-    "crf": tagger(TEXTS, label_names=NAMES, crf=True),
     "numbers": tagger(["ab, c"]),
     "words": tagger(PIECES, num_classes=5, label_names=NAMES[:5], make=roberta_task_of),
     "spans": case(

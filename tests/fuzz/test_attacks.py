@@ -14,6 +14,7 @@ import keras
 import numpy as np
 import pytest
 import tokenizers
+from checks import make_backbones_once
 from files import change_json, read_json, write_json
 from foreign import write_tf_checkpoint
 from targets import TARGETS
@@ -283,7 +284,8 @@ def test_no_head_is_made_that_is_larger_than_its_weights(tmp_path):
 
 
 @pytest.mark.parametrize("preset", FORMATS)
-def test_pipes_and_devices_in_place_of_files_are_not_opened(tmp_path, preset):
+def test_pipes_and_devices_in_place_of_files_are_not_opened(tmp_path, preset, monkeypatch):
+    make_backbones_once(monkeypatch)
     _, load = FORMATS[preset]
     TARGETS[preset].write(tmp_path)
     for path in sorted(tmp_path.rglob("*.*")):
