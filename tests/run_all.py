@@ -155,7 +155,8 @@ def quickstart(output_dir, preset):
     """Returns the arguments of the quickstart, `train` for a few steps."""
     data = str(ROOT / "examples" / "data" / "sentiment_labelled_sentences")
     flags = {"data_dir": data, "sample": 64, "epochs": 1, "max_length": 8, "preset": preset}
-    flags["output_dir"] = output_dir
+    # To draw takes seconds, so one draws: PyTorch's, where TensorFlow cannot be imported.
+    flags |= {"output_dir": output_dir, "pictures": preset == PRESETS["torch"]}
     return ["train", "text_classification", *(f"--{name}={x}" for name, x in flags.items())]
 
 

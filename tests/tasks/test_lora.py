@@ -18,6 +18,7 @@ LORA_TARGETS = list(tiny_backbone().adaptable)
 
 
 @pytest.mark.each_backend
+@pytest.mark.eager
 def test_only_adapters_and_head_train_and_the_optimizer_holds_state_for_them_alone():
     task = adapted_task(dropout=0.1)
     names = [relative_path(variable) for variable in task.trainable_variables]

@@ -132,6 +132,7 @@ def test_labels_of_windows_are_the_answer_where_it_is_whole_and_cls_elsewhere(sh
 
 
 @pytest.mark.each_backend
+@pytest.mark.eager
 def test_ready_inputs_take_labels_as_a_dict_or_a_tuple(shared):
     labels = {"start_logits": np.array([1, 0, 0]), "end_logits": np.array([2, 0, 0])}
     found = shared.encode_labels(tuple(labels.values()))

@@ -278,6 +278,7 @@ def test_the_last_layer_computes_the_tokens_that_the_task_reads(
 
 
 @pytest.mark.each_backend
+@pytest.mark.eager
 def test_a_subclass_may_list_a_metric_before_the_loss():
     class Mine(bert_keras.TextClassifier):
         @property
