@@ -52,7 +52,9 @@ class Verdict(NamedTuple):
         p, n = self.value, self.count
         width = Z * math.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))
         center, scale = p + Z**2 / (2 * n), 1 + Z**2 / n
-        return (center - width) / scale, (center + width) / scale
+        low, high = (center - width) / scale, (center + width) / scale
+        # Rounding would move the ends of a score of 0 or 1 beyond it, or short of it.
+        return max(0.0, min(p, low)), min(1.0, max(p, high))
 
     def as_dict(self):
         """Returns the score, its interval and the baseline as values for JSON."""

@@ -98,14 +98,13 @@ def thresholds_of(source):
 
     Only the folder of a run has them.
     """
-    folder = pathlib.Path(source).expanduser()
-    paths = [folder / name for name in ("thresholds.json", "results.json", "model.keras")]
-    return read_json(paths[0]) if all(path.is_file() for path in paths) else None
+    path = pathlib.Path(source).expanduser() / "thresholds.json"
+    return read_json(path) if model_of_run(source) != source and path.is_file() else None
 
 
 def _check_source(source):
     """Refuses a program alone, which has no tokenizer."""
-    is_program = source.endswith((".onnx", ".tflite"))
+    is_program = source.endswith((".onnx", ".tflite", ".xml"))
     if is_program or os.path.isfile(os.path.join(source, "saved_model.pb")):
         raise ValueError(
             f"{source} is a program without a tokenizer, which cannot answer. Pass the model that "

@@ -1,4 +1,4 @@
-"""Train a WordPiece vocabulary on text files.
+r"""Train a WordPiece vocabulary on text files.
 
     bert-keras vocabulary --input 'books/*.txt.gz' --vocabulary_size 8192 \
         --output vocab.txt

@@ -79,7 +79,8 @@ def split_indices(
     if not len(test) or not len(train):
         raise ValueError(
             f"`test_size` must leave examples in both parts. Received test_size={test_size} for "
-            f"{len(keys)} texts, {len(groups)} of them different, in {len(by_stratum)} strata."
+            f"{len(keys)} texts, {len(groups)} of them different, in {len(by_stratum)} strata. "
+            "Equal texts stay together: pass more different texts, or examples of both parts."
         )
     return train, test
 

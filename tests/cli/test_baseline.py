@@ -84,3 +84,7 @@ def test_advice_is_given_where_the_interval_holds_the_simplest_answer():
     assert "No score on so few texts is clearly better" in few and "--dev_file" in few
     assert "--epochs" not in few
     assert "No score" not in good._replace(value=1.0, count=6, baseline_score=0.6).in_words()
+    # All 60 of a file with one class: the interval ends at 1, not just below it.
+    assert "worse" not in good._replace(value=1.0, count=60, baseline_score=1.0).in_words()
+    assert good._replace(value=0.0, count=5).interval()[0] == 0.0
+    assert "confidence 0.000 to 0.434" in good._replace(value=0.0, count=5).in_words()

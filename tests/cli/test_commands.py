@@ -328,6 +328,7 @@ def test_convert_asks_another_backend_for_its_format(
         (("embed", "TAGGER", "x"), "needs a model that answers by embed"),
         (("classify", "TAGGER", "x"), "a TokenClassifier, which answers by tag"),
         (("classify", "x.tflite", "x"), "without a tokenizer"),
+        (("classify", "x.xml", "x"), "without a tokenizer"),
         (("info", "PRESET", "x"), "Write `info SOURCE`"),
         (("classify", "PRESET", "--input", "nothing.txt"), "not found"),
         (("classify", "PRESET", "x", "--top_k", "2"), "Unknown command line flag 'top_k'"),
