@@ -25,8 +25,6 @@ def test_a_model_is_one_graph_for_all_lengths():
         x = {name: keras.ops.convert_to_tensor(array, "int32") for name, array in inputs.items()}
         torch.testing.assert_close(compiled(x), classifier(x), atol=1e-6, rtol=1e-5)
     assert len(graphs) == 1
-    # With dropout, which the embeddings and a head have in the same way.
-    block = classifier.backbone.encoder.blocks[0]
-    compiled = torch.compile(block, backend=count, fullgraph=True, dynamic=True)
-    assert torch.isfinite(compiled(torch.ones(2, 3, 16), training=True)[0]).all()
+    # With dropout.
+    assert torch.isfinite(compiled(x, training=True)).all()
     assert len(graphs) == 2
