@@ -21,9 +21,6 @@ class _PromptedTexts(Answerer):
     def texts(self, *columns):
         return [self.before + text for text in as_texts(columns[0])]
 
-    def encode(self, texts):
-        return super().encode([text.strip() for text in texts])
-
 
 class EmbedAnswerer(_PromptedTexts):
     """A vector for each text, after a prompt.
@@ -131,7 +128,6 @@ class TokenVectorsAnswerer(_PromptedTexts):
 
     def encode(self, texts):
         is_query = np.full(len(texts), self.kind == "query")
-        texts = [text.strip() for text in texts]
         ids = marked_ids(self.settings, self.packer, texts, is_query)
         return MarkedRows(self.settings, is_query, self.packer, ids)
 

@@ -204,7 +204,7 @@ class Embedder(Task):
         """Returns texts, or rows of texts, as rows of token ids, see `Task`."""
         columns = list(x) if is_columns(x) else [x]
         labels = self._labels_of(len(columns), y, num_examples(x)) if training else None
-        columns = [[text.strip() for text in as_texts(column)] for column in columns]
+        columns = [as_texts(column) for column in columns]
         check_equally_long(columns)
         if training and self.objective in ("ranking", "triplet"):
             refuse_equal_negatives(columns)
@@ -397,7 +397,8 @@ def _num_rows(vectors):
 def refuse_equal_negatives(columns):
     """Raises `ValueError` if a hard negative, after the second column, equals its positive."""
     for negatives in columns[2:]:
-        wrong = [one == other for one, other in zip(columns[1], negatives, strict=True)]
+        pairs = zip(columns[1], negatives, strict=True)
+        wrong = [one.strip() == other.strip() for one, other in pairs]
         rule = "A negative must differ from the positive of its row"
         raise_at_first(wrong, negatives, rule, "Drop the row, or mine other negatives.")
 
