@@ -357,7 +357,9 @@ def _read_configs(folder):
     }
     num_segments = model.get("type_vocab_size")
     # Without the name, transformers gives the model no segments, which it takes for zeros.
-    has_segments = "token_type_ids" in (config.get("model_input_names") or ["token_type_ids"])
+    # A file without names means those of the class; only this one, of its version 5, lacks it.
+    of_class = [] if kind == "TokenizersBackend" else ["token_type_ids"]
+    has_segments = "token_type_ids" in (config.get("model_input_names") or of_class)
     settings["one_segment"] = not has_segments and is_int(num_segments) and num_segments > 1
     if kind == "BertJapaneseTokenizer":
         config = {"do_lower_case": False} | config | {"tokenize_chinese_chars": False}

@@ -443,8 +443,20 @@ def test_a_list_of_inputs_without_segments_gives_none(tmp_path, names):
     assert again.get("token_type_ids", [0] * 5) == expected
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "model_input_names": ["input_ids", "attention_mask"],
+        },
+        {"tokenizer_class": "TokenizersBackend"},
+    ],
+)
 @pytest.mark.parametrize("is_template", [True, False])
-def test_texts_in_one_segment_keep_the_offsets_of_a_byte_level_tokenizer(tmp_path, is_template):
+def test_texts_in_one_segment_keep_the_offsets_of_a_byte_level_tokenizer(
+    tmp_path, is_template, config
+):
     ids = {token: id for id, token in enumerate([*SPECIAL_TOKENS, "a", "b", "Ġ", "Ġa", "Ġb"])}
     merges = [("Ġ", "a"), ("Ġ", "b")]
     backend = tokenizers.Tokenizer(tokenizers.models.BPE(ids, merges, unk_token="[UNK]"))
@@ -459,8 +471,6 @@ def test_texts_in_one_segment_keep_the_offsets_of_a_byte_level_tokenizer(tmp_pat
     )
     backend.save(str(tmp_path / "tokenizer.json"))
     write_json(tmp_path / "config.json", {"model_type": "bert", "type_vocab_size": 2})
-    names = ["input_ids", "attention_mask"]
-    config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": names}
     write_json(tmp_path / "tokenizer_config.json", config)
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
     for texts in (("a b",), ("a b", "b a")):
@@ -468,7 +478,7 @@ def test_texts_in_one_segment_keep_the_offsets_of_a_byte_level_tokenizer(tmp_pat
         found = Tokenizer.load(tmp_path).encode(*texts)
         assert found.ids == expected["input_ids"]
         assert found.offsets == expected["offset_mapping"]
-        assert found.segment_ids == [0] * len(found.ids)
+        assert "token_type_ids" not in expected and not any(found.segment_ids)
 
 
 def test_special_tokens_in_text_are_split_if_the_files_say_so(tmp_path):
