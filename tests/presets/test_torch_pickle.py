@@ -217,13 +217,6 @@ def shards_of(tensors, folder, last="pytorch_model-00002-of-00002.bin"):
     index.write_text(json.dumps({"weight_map": weight_map}))
 
 
-def test_shards_with_their_index_are_read_as_one(tmp_path):
-    shards_of(TENSORS, tmp_path)
-    found = read_torch(tmp_path)
-    assert found.keys() == TENSORS.keys()
-    np.testing.assert_array_equal(found["transposed"], SQUARE.T.numpy())
-
-
 def test_a_shard_of_another_kind_is_refused(tmp_path):
     shards_of(TENSORS, tmp_path, "model.safetensors")
     with pytest.raises(ValueError, match=r"names the shard 'model\.safetensors'"):

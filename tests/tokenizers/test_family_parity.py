@@ -185,7 +185,7 @@ def test_hard_texts_give_hugging_faces_ids_offsets_and_words(any_pair):
         check_same(*any_pair, text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 # CamemBERT names unused rows so. Only published files say whether these names are tokens.
 @given(text=st.text(max_size=40).filter(lambda text: "NOTUSED" not in text))
 def test_any_text_gives_hugging_faces_ids_and_offsets(any_pair, text):
@@ -289,17 +289,6 @@ def test_word_starts_are_where_word_ids_change(pair):
     assert starts.tolist() == expected and 0 < starts.mean() < 1
 
 
-def test_plain_text_has_no_special_tokens(pair):
-    ours, _ = pair
-    plain, text = ours.plain(), f"{ours.cls_token} a{ours.sep_token}{ours.mask_token}"
-    assert set(ours(text)) & set(ours.special_token_ids)
-    assert not set(plain(text)) & set(ours.special_token_ids) - {ours.unknown_token_id}
-    assert plain("a low town") == ours("a low town")
-    assert (plain.get_config(), plain.layout) == (ours.get_config(), ours.layout)
-    assert plain.mask_token_id == ours.mask_token_id
-    assert plain.plain() is plain
-
-
 def test_lone_surrogates_are_one_unknown_character(pair):
     ours, _ = pair
     assert ours("a\ud800b") == ours("a\ufffdb")
@@ -348,13 +337,13 @@ def test_unigram_gives_sentencepieces_own_pieces_of_any_text(tmp_path, number, p
     pools = [*POOLS, symbols or POOLS[-1]]
     texts = [
         "".join(draw.choice(draw.choice(pools)) for _ in range(draw.randint(1, 12)))
-        for _ in range(600)
+        for _ in range(300)
     ]
     path, options = tmp_path / "a.model", {"normalization_rule_name": rule}
     options["split_by_whitespace"] = not phrases
     lines = [" ".join(text.split()) for text in texts]
     path.write_bytes(sentence_pieces(lines, user_defined_symbols=symbols, **options))
-    check_pieces(path, texts, most_ties=30)
+    check_pieces(path, texts, most_ties=15)
 
 
 KANA = ["ﾃﾞｰﾀ ｶﾞｷﾞ ﾊﾟﾝ", "が バ ｶ\u3099 う\uff9e", "ﾞ a\u3099 ん\u309a", "データ がバ パン ヴ"]
@@ -529,7 +518,9 @@ def test_a_plain_tokenizer_with_added_tokens_keeps_its_ids_when_saved(folders, t
     again = Tokenizer.load(tmp_path)
     for plain in (ours.plain(), again):
         assert plain("a [E1] low") == ours("a [E1] low")
-        assert not set(plain("<s> a</s><mask>")) & {ours.mask_token_id, ours.cls_token_id}
+        text = f"{ours.cls_token} a{ours.sep_token}{ours.mask_token}"
+        assert not set(plain(text)) & set(ours.special_token_ids) - {ours.unknown_token_id}
+        assert plain.plain() is plain
         assert (plain.vocabulary, plain.mask_token_id) == (ours.vocabulary, ours.mask_token_id)
         assert (plain.get_config(), plain.layout) == (ours.get_config(), ours.layout)
     assert again.settings == ours.plain().settings

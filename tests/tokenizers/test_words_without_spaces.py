@@ -10,7 +10,6 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 import bert_keras
 from bert_keras.answers.tagged_texts import place_words
-from bert_keras.preprocessing.masking import Masking, TokenKinds
 from bert_keras.tokenizers import Tokenizer, UnigramTokenizer
 from bert_keras.tokenizers.text_encoder import ROLES, TextEncoder
 from bert_keras.tokenizers.words import find_words, number_words
@@ -134,18 +133,3 @@ def test_a_text_is_tagged_by_its_own_pieces_here_and_in_an_exported_folder(kinds
     sentences = [*texts, *words]
     theirs = list(exported.encode_sentences(sentences))
     assert theirs == list(tokenizer.encode_sentences(sentences))
-
-
-def test_whole_words_are_masked_where_the_tokenizer_separates_none(kinds):
-    for kind, text in (("unigram", "我爱北京天安门"), ("gemma", "the cat sat on the mat")):
-        ids, _, starts = kinds[kind].flat_ids([text], word_starts=True)
-        masking = Masking(rate=0.3, mask_share=1.0, random_share=0.0, strategy="whole_words")
-        kinds_of_tokens = TokenKinds.from_tokenizer(kinds[kind])
-        rows = (np.repeat(x[None], 20, axis=0) for x in (ids, np.ones(len(ids)), starts))
-        token_ids, mask, starts = rows
-        rng = np.random.default_rng(0)
-        masked = masking(token_ids, kinds_of_tokens, rng, mask, starts)
-        chosen = masked.token_ids == kinds[kind].mask_token_id
-        assert 0 < chosen.sum() < chosen.size / 2
-        continues = ~starts[:, 1:]
-        np.testing.assert_array_equal(chosen[:, 1:][continues], chosen[:, :-1][continues])
