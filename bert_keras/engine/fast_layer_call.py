@@ -6,14 +6,16 @@ TensorFlow do so once per graph, PyTorch at every step (docs/benchmarks.md has t
 Remove when `test_keras_s_layer_call_runs_a_hundred_functions_on_pytorch` fails.
 """
 
+import functools
 from typing import Any
 
 import keras
 
-from bert_keras.engine.keras_internals import has_hooks, is_rematerialized, scopes, takes_training
+from bert_keras.engine.keras_internals import is_plain, scopes, takes_training
 
 # Types of arguments that are not tensors.
 _SETTINGS = (type(None), bool, int, float, str)
+_Policy = keras.dtype_policies.DTypePolicy
 _IS_TORCH = keras.backend.backend() == "torch"
 if _IS_TORCH:
     import torch
@@ -63,9 +65,11 @@ def adds_nothing(layer: keras.layers.Layer, args: tuple, kwargs: dict[str, Any])
     training = context.get_value("training")
     if takes_training(layer) and kwargs.get("training") is None:
         kwargs["training"] = training
-    policy = layer.dtype_policy
-    name = policy.compute_dtype
-    dtype = getattr(torch, name)
+    # Every attribute of a layer takes longer to find than an item of this dict.
+    attributes, policy = vars(layer), layer.dtype_policy
+    if type(policy) is not _Policy:  # One for quantization, or for several layers.
+        return False
+    dtype, compute_dtype, variable_dtype = _dtypes(policy.name)
     for argument in (*args, *kwargs.values()):
         if isinstance(argument, _SETTINGS):
             continue
@@ -79,13 +83,18 @@ def adds_nothing(layer: keras.layers.Layer, args: tuple, kwargs: dict[str, Any])
                 return False
     scope = getattr(scopes, "autocast_scope", None)
     return (
-        layer.built
+        attributes["built"]
         and kwargs.get("training", training) == training
-        and (layer.autocast or scope is None)
-        and name == (policy.variable_dtype if scope is None else scope.dtype)
-        and not isinstance(policy, keras.dtype_policies.DTypePolicyMap)
-        and policy.quantization_mode is None
-        and layer.activity_regularizer is None
-        and not is_rematerialized(layer)
-        and not (has_hooks(layer) or _has_any_global_hook())
+        and (attributes["autocast"] or scope is None)
+        and compute_dtype == (variable_dtype if scope is None else scope.dtype)
+        and is_plain(attributes)
+        and not _has_any_global_hook()
     )
+
+
+@functools.cache
+def _dtypes(name):
+    """Returns the dtypes of a policy: of PyTorch and by name what is computed, then the weights."""
+    policy = _Policy(name)
+    dtype = policy.compute_dtype
+    return getattr(torch, dtype), dtype, policy.variable_dtype

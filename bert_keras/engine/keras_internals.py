@@ -29,7 +29,7 @@ scopes.saving_attr_skiplist_Layer = {
     *dir(keras.layers.Layer(name="layer")),
 }
 
-# PyTorch's hooks of a layer. If PyTorch renames one, the first call of a layer raises `KeyError`.
+# PyTorch's hooks of a layer.
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -46,19 +46,23 @@ def takes_training(layer: keras.layers.Layer) -> bool:
     return layer._call_has_training_arg
 
 
-def is_rematerialized(layer: keras.layers.Layer) -> bool:
-    """Whether the layer was made in a `keras.RematScope`.
+def is_plain(attributes: dict[str, Any]) -> bool:
+    """Whether nothing is computed around a layer's `call`.
 
-    Without the name: an `AttributeError` from a layer on PyTorch.
+    That is no hook of PyTorch, no `keras.RematScope` in which it was made, and no regularizer of
+    its outputs. Without one of the names: a `KeyError` from a layer on PyTorch.
+
+    Args:
+        attributes: those of the layer, `vars(layer)`.
     """
-    return bool(layer._remat_mode)
-
-
-def has_hooks(layer: keras.layers.Layer) -> bool:
-    """Whether hooks of PyTorch were added to a layer."""
-    attributes = vars(layer)
     one, two, three, four = _HOOKS
-    return attributes[one] or attributes[two] or attributes[three] or attributes[four]
+    return attributes["activity_regularizer"] is None and not (
+        attributes["_remat_mode"]
+        or attributes[one]
+        or attributes[two]
+        or attributes[three]
+        or attributes[four]
+    )
 
 
 def track_variables(layer: keras.layers.Layer) -> None:

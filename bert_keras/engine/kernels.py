@@ -30,8 +30,6 @@ if _BACKEND == "torch":
 
 # The lowest float32. Adding a score does not change it: if all keys are masked, they score equally.
 _LOWEST = float(np.finfo("float32").min)
-# Scopes in which a variable's value is not its own.
-_SCOPES = ("stateless_scope", "autocast_scope", "torch_device")
 # With fewer blocks, local attention by a mask over all pairs of positions is faster.
 LEAST_BLOCKS = {"jax": 8, "tensorflow": 8, "torch": 16}
 
@@ -232,10 +230,11 @@ def value_of(x):
         return x
     if _BACKEND != "torch" or not isinstance(x, keras.Variable):
         return ops.convert_to_tensor(x)
-    # `Variable.value` calls ten functions, which check whether a scope replaces or casts it.
-    if torch.compiler.is_compiling() or any(map(scopes.__dict__.get, _SCOPES)):
+    # `Variable.value` calls ten functions, which check whether a scope replaces, casts or moves it.
+    scope = scopes.__dict__.get
+    if scope("stateless_scope") or scope("autocast_scope") or scope("torch_device"):
         return x.value
-    tensor = value(x)
+    tensor = None if torch.compiler.is_compiling() else value(x)
     return x.value if tensor is None else tensor
 
 
