@@ -189,6 +189,11 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Like `keras.Model.compile`; `predict` compiles anew too."""
         super().compile(*args, **kwargs)
+        # A metric that another model used still has its counts: on TensorFlow and PyTorch, Keras
+        # does not know the metrics before the first batch, and cannot reset them.
+        for argument in keras.tree.flatten([args, kwargs]):
+            if isinstance(argument, keras.metrics.Metric):
+                argument.reset_state()
         if getattr(inner_optimizer(self), "gradient_accumulation_steps", None):
             from bert_keras.engine.accumulation import weigh_batches
 
