@@ -366,7 +366,6 @@ def class_weighted(labels, sample_weight, class_weight, num_classes=None):
     if of_tokens:
         return Ragged.from_flat(weights * sample_weight.values, sample_weight.lengths)
     if sample_weight is not None:
-        sample_weight = np.asarray(sample_weight, "float32")
-        new_axes = (1,) * (weights.ndim - sample_weight.ndim)
-        weights = weights * sample_weight.reshape(sample_weight.shape + new_axes)
+        sample_weight = one_column(np.asarray(sample_weight, "float32"))
+        weights = (weights.T * sample_weight.T).T  # The weight of a text is that of all its tokens.
     return weights

@@ -412,7 +412,9 @@ def test_class_weights_of_one_hot_labels_are_those_of_their_classes():
         class_weighted(classifier.encode_labels(labels), None, "balanced", 2)
         for labels in (LABELS, np.eye(2)[LABELS])
     ]
-    np.testing.assert_array_equal(*weights)
+    column = np.ones((len(LABELS), 1))  # As a column of a matrix, which Keras takes too.
+    weights.append(class_weighted(classifier.encode_labels(LABELS), column, "balanced", 2))
+    np.testing.assert_array_equal(weights, weights[:1] * 3)
     found = [
         classifier.calibrate(TEXTS, labels) for labels in (LABELS, np.eye(2, dtype=int)[LABELS])
     ]
