@@ -278,7 +278,8 @@ def is_column(values):
     if isinstance(values, (str, bytes, dict)) or getattr(values, "ndim", 1) != 1:
         return False
     is_sequence = isinstance(values, Sequence) or any(hasattr(values, name) for name in _TO_LIST)
-    return is_sequence and not is_table(values)
+    # A stream of `datasets` has no length.
+    return is_sequence and hasattr(values, "__len__") and not is_table(values)
 
 
 def as_column(values, name="x", kind=""):

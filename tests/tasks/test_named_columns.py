@@ -56,6 +56,9 @@ KINDS = {
     "slice of a Dataset": lambda task: datasets.Dataset.from_dict({"t": TEXTS, "label": CLASSES})[
         :
     ],
+    "stream": lambda task: (
+        datasets.Dataset.from_dict({"text": TEXTS, "label": CLASSES}).to_iterable_dataset().batch(4)
+    ),
     "loader of texts": lambda task: loader_of({"text": TEXTS, "label": CLASSES}),
     "dict": theirs,
     "BatchEncoding": lambda task: transformers.BatchEncoding(theirs(task)),
