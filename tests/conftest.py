@@ -78,17 +78,6 @@ def without_graph_optimization():
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
-@pytest.fixture(autouse=True, scope="session")
-def only_devices_that_are_there_are_seeded():
-    """For each other kind PyTorch notes the stack whenever it is seeded, which takes longer."""
-    if keras.backend.backend() == "torch":
-        import torch
-
-        for devices in (torch.cuda, torch.mtia, torch.xpu):
-            if not devices.is_available():
-                devices.manual_seed_all = lambda seed: None
-
-
 @pytest.fixture(autouse=True)
 def every_length(monkeypatch):
     """On JAX batches of tiny models have several lengths, as those of larger models do."""
