@@ -130,7 +130,7 @@ HUGGING_FACE = Record(
             {"from_first": True},
         ),
         sequence=_MULTIPLE_CHOICE._replace(
-            architecture="ForSequenceClassification", inferred=(*bert.CLASSES, "problem_type")
+            architecture="ForSequenceClassification", inferred=bert.TEXT_CLASSIFIER.inferred
         ),
         token=bert.TOKEN_CLASSIFIER._replace(inferred=bert.CLASSES[:2], dropout=None),
     ),
