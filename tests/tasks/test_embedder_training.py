@@ -99,7 +99,7 @@ def test_each_loss_is_lowered(objective, loss, x, y):
     before = embedder.evaluate(x, y, verbose=0)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="Gradients do not exist")
-        embedder.fit(x, y, epochs=10, verbose=0)
+        embedder.fit(x, y, epochs=4, verbose=0)
     assert embedder.evaluate(x, y, verbose=0) < before
 
 

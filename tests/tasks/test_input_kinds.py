@@ -45,6 +45,7 @@ PAIRS = {
     "ReplacedTokenDetection": ("MaskedLM", "ReplacedTokenDetector"),
     "Distillation": ("TextClassifier", "TextClassifier"),
 }
+NAMES = ("first", "second")
 COLUMNS = {
     "list": list,
     "tuple": tuple,
@@ -99,21 +100,22 @@ def _one_or_more(columns):
     return tuple(columns) if len(columns) > 1 else columns[0]
 
 
-def make_task(name, **options):
+def make_task(name, backbone=None):
     keras.utils.set_random_seed(0)
     cls = getattr(bert_keras, name)
     if name in PAIRS:
-        return cls(*(make_task(part, **options) for part in PAIRS[name]))
-    if name == "TokenClassifier":
-        options["num_classes"] = 2
+        return cls(*(make_task(part, tiny_backbone()) for part in PAIRS[name]))
+    options = {"num_classes": 2} if name == "TokenClassifier" else {}
     if name == "TextEmbedder":
         options["objective"] = "similarity"
-    of_text = {name: options.pop(name) for name in ("text_columns",) if name in options}
-    return cls(tiny_backbone(), preprocessor=tiny_preprocessor(**of_text), **options)
+    names = NAMES[: 1 if name not in TASKS else len(TASKS[name][0])]
+    return cls(
+        backbone or _backbone(), preprocessor=tiny_preprocessor(text_columns=names), **options
+    )
 
 
 # `evaluate` changes nothing in a task.
-_made = functools.cache(make_task)
+_made, _backbone = functools.cache(make_task), functools.cache(tiny_backbone)
 
 
 @functools.cache
@@ -140,9 +142,8 @@ def _is_taken(task, kind, columns, labels):
             x = _one_or_more([COLUMNS[kind](column) for column in columns])
             batch = _batch_of(_made(task), x, labels)
         elif kind in FRAMES:
-            names = ("first", "second")[: len(columns)]
-            frame = FRAMES[kind](dict(zip(names, columns, strict=True)))
-            batch = _batch_of(_made(task, text_columns=names), frame, labels)
+            frame = FRAMES[kind](dict(zip(NAMES, columns, strict=False)))
+            batch = _batch_of(_made(task), frame, labels)
         else:
             steps = {"steps": 2} if kind == "generator" else {}
             actual = _made(task).evaluate(STREAMS[kind](columns, labels), verbose=0, **steps)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from checks import check_task, check_token_metrics
+from checks import check_task, check_token_metrics, made_again
 from tiny import (
     VOCABULARY,
     batches_of,
@@ -32,15 +32,13 @@ def random_inputs(num_predictions=2):
     return ready_inputs(3, 9, least=3, num_predictions=num_predictions)
 
 
-@pytest.mark.parametrize(
-    ("masking", "frozen"),
-    [(Masking(rate=0.3, strategy="whole_words"), "embeddings"), ({"strategy": "spans"}, None)],
-)
-def test_it_keeps_the_contract_of_tasks_and_its_masking(tmp_path, masking, frozen):
-    model = tiny_model(masking=masking, frozen=frozen)
+def test_it_keeps_the_contract_of_tasks_and_its_masking(tmp_path, shared):
+    model = tiny_model(masking=Masking(rate=0.3, strategy="whole_words"), frozen="embeddings")
     answers = {"fill_mask": (["a [MASK] c"],), "score": (TEXTS,)}
     for copy in check_task(model, random_inputs(), tmp_path, answers):
         assert copy.masking.get_config() == model.masking.get_config()
+    of_dict = tiny_model(backbone=shared.backbone, masking={"strategy": "spans"})
+    assert made_again(of_dict).masking.strategy == "spans"
 
 
 @pytest.mark.each_backend

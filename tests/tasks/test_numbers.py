@@ -18,7 +18,7 @@ import bert_keras
 pytestmark = pytest.mark.once
 
 FAMILIES = {
-    "Bert": {},
+    "Bert": {"num_layers": 1},
     "Roberta": {"padding_id": 0},
     "Albert": {"embedding_dim": 6},
     "DistilBert": {},

@@ -185,10 +185,12 @@ def test_no_gradient_of_the_detection_reaches_the_generator():
 def test_a_seed_fixes_the_draws_of_training_and_evaluation_always_draws_the_same():
     inputs = {name: np.tile(array, (8, 1)) for name, array in batch()[0].items()}
 
+    tasks = tiny_pair().tasks
+    tasks[0].head.set_weights([0 * w for w in tasks[0].head.get_weights()])
+
     def drawn(seed, training=True):
         keras.utils.set_random_seed(seed)
-        model = tiny_pair()
-        model.generator.head.set_weights([0 * w for w in model.generator.head.get_weights()])
+        model = bert_keras.ReplacedTokenDetection(*tasks)
         return [to_numpy(model(inputs, training=training)["drawn_ids"]) for _ in range(2)]
 
     (first, second), again, other = drawn(1), drawn(1), drawn(2)
@@ -238,7 +240,9 @@ REFUSED = [
     ),
     *(
         (
-            lambda m, settings=settings: tiny_pair(generator=settings),
+            lambda m, settings=settings: bert_keras.ReplacedTokenDetection(
+                bert_keras.MaskedLM(tiny_electra(**settings)), m.discriminator
+            ),
             ValueError,
             f"the same vocabulary.*{name}",
         )
@@ -250,7 +254,11 @@ REFUSED = [
         }.items()
     ),
     (of_reversed_vocabulary, ValueError, "They differ in: vocabulary"),
-    (lambda m: tiny_pair(detection_weight=-1), ValueError, "detection_weight"),
+    (
+        lambda m: bert_keras.ReplacedTokenDetection(*m.tasks, detection_weight=-1),
+        ValueError,
+        "detection_weight",
+    ),
     (lambda m: m.fit(PLAIN, *batch()[1:]), ValueError, "must have 'mask_positions'"),
     (lambda m: m.predict(TEXTS), ValueError, "is_replaced"),
     (lambda m: m.discriminator.is_replaced("a " * 15), ValueError, "must fit whole"),

@@ -51,8 +51,12 @@ def shape_of(each):
     return len([x for x in each["words_mask"] if x]), 5, len(each["labels"])
 
 
+def as_tuple(entity):
+    return tuple(entity[x] for x in ("start", "end", "type")) if type(entity) is dict else entity
+
+
 def as_tuples(answer):
-    return [(x["start"], x["end"], x["type"]) for x in answer["entities"]]
+    return [*map(as_tuple, answer["entities"])]
 
 
 def inputs_of(each, marker=179):
@@ -299,25 +303,21 @@ def test_each_span_of_a_long_text_is_read_once(options):
 
 @pytest.mark.eager
 def test_training_finds_entities():
-    # Wide enough to learn in about 100 steps; these are 200.
+    # Wide enough to learn one label in about 40 steps; these are 60.
     sizes = {"hidden_dim": 64, "intermediate_dim": 128, "initializer_range": 0.1}
     sizes["dropout"] = 0.0
     task = tiny_tagger(backbone=tiny_backbone(vocabulary_size=len(VOCABULARY), **sizes), dim=64)
-    task.compile(learning_rate=3e-3)
+    task.compile(learning_rate=5e-3)
+    entities = [[(*place, "one a") for *place, _ in map(as_tuple, each)] for each in ENTITIES]
     # The others are slow, and only begin to learn.
-    epochs = {"torch": 50, "jax": 10, "tensorflow": 3}[keras.backend.backend()]
-    options = {"epochs": epochs, "batch_size": 12, "verbose": 0}
-    losses = task.fit(LETTERS * 8, ENTITIES * 8, **options).history["loss"]
-    assert losses[-1] < (0.1 if epochs == 50 else 0.7) * losses[0]
-    if epochs < 50:
+    epochs = 60 if keras.backend.backend() == "torch" else 12
+    options = {"epochs": epochs, "batch_size": 6, "verbose": 0}
+    losses = task.fit(LETTERS, entities, **options).history["loss"]
+    assert losses[-1] < (0.1 if epochs == 60 else 0.7) * losses[0]
+    if epochs < 60:
         return
-    assert task.evaluate(LETTERS, ENTITIES, return_dict=True, verbose=0)["f1"] > 0.95
-    found = [*map(as_tuples, task.tag(LETTERS[:3], ["one a", "many b"]))]
-    assert found == [
-        [(0, 1, "one a"), (4, 7, "many b")],
-        [(2, 3, "one a")],
-        [(0, 1, "many b"), (6, 7, "one a")],
-    ]
+    assert task.evaluate(LETTERS, entities, return_dict=True, verbose=0)["f1"] > 0.95
+    assert [*map(as_tuples, task.tag(LETTERS, ["one a"]))] == entities
 
 
 @pytest.mark.once
@@ -334,7 +334,12 @@ def test_labels_of_training_are_gold_and_sampled():
         again = batches[0]
         np.testing.assert_array_equal(again[1], targets)
         assert (targets == 1).sum(axis=(1, 2, 3)).tolist() == [1] * 8
-        assert inputs["label_positions"].shape[1] <= 2
+        markers = inputs["label_positions"]
+        assert markers.shape[1] <= 2
+        # The label of the text's letter, "one" and the letter, is the one that is right.
+        for row, ids in enumerate(inputs["token_ids"]):
+            right = markers[row, targets[row].max(axis=(0, 1)) == 1]
+            assert ids[right + 2] == ids[inputs["word_positions"][row, :1]]
         seen.add(targets.tobytes() + inputs["token_ids"].tobytes())
     assert len(seen) == 6
     fixed = batches_of(task, texts, entities, batch_size=8)
