@@ -111,6 +111,7 @@ def once(target, files, guard, work):
         except KeyboardInterrupt:
             raise
         except BaseException as error:
+            guard.folder = None  # To describe it opens the files of its traceback.
             found = outcome_of(error, folder)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
