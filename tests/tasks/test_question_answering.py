@@ -94,7 +94,8 @@ def test_fit_learns_from_examples_with_and_without_answers(reloaded):
     with warnings.catch_warnings():
         # The pooler takes no part, no example is left out, and nothing may complain.
         warnings.simplefilter("error", UserWarning)
-        history = qa.fit(rows, epochs=24, batch_size=8, validation_data=rows, verbose=0).history
+        options = {"validation_data": rows, "validation_freq": 24, "verbose": 0}
+        history = qa.fit(rows, epochs=24, batch_size=8, **options).history
     assert history["val_loss"][-1] < 0.2
     assert history["val_start_logits_accuracy"][-1] == history["val_end_logits_accuracy"][-1] == 1
     assert qa.tune_no_answer_threshold(rows)["f1"] == 100
@@ -299,7 +300,7 @@ REFUSED = [
 def test_what_does_not_fit_is_refused_before_any_compute(shared, call, message):
     with pytest.raises(ValueError, match=message):
         call(shared)
-    assert shared.no_answer_threshold == tiny_qa().no_answer_threshold
+    assert shared.no_answer_threshold == tiny_qa(shared.backbone).no_answer_threshold
 
 
 @pytest.mark.parametrize(
