@@ -148,9 +148,8 @@ def test_another_loss_takes_labels_of_any_size():
 SIGMOID, IDENTITY = f"{TORCH}.activation.Sigmoid", f"{TORCH}.linear.Identity"
 
 
-def cross_encoder(folder, config, beside=None):
+def cross_encoder(reranker, folder, config, beside=None):
     """Writes the folder of a cross-encoder; returns its logits."""
-    reranker = tiny_reranker()
     reranker.export_to_huggingface(folder)
     path = folder / "config.json"
     saved = json.loads(path.read_text())
@@ -177,9 +176,9 @@ def cross_encoder(folder, config, beside=None):
     ],
 )
 def test_the_activation_of_a_checkpoint_is_read_wherever_it_is(
-    tmp_path, config, beside, activation, recwarn
+    shared, tmp_path, config, beside, activation, recwarn
 ):
-    logits = cross_encoder(tmp_path, config, beside)
+    logits = cross_encoder(shared, tmp_path, config, beside)
     reranker = bert_keras.Reranker.from_preset(tmp_path)
     assert not [x for x in recwarn if x.category is UserWarning]
     assert reranker.activation == activation
@@ -187,8 +186,8 @@ def test_the_activation_of_a_checkpoint_is_read_wherever_it_is(
     np.testing.assert_allclose(reranker.score(QUERIES, TEXTS), expected, atol=1e-5)
 
 
-def test_a_classifier_of_a_cross_encoder_gives_its_outputs_and_says_so(tmp_path):
-    logits = cross_encoder(tmp_path, {"sentence_transformers": {"activation_fn": SIGMOID}})
+def test_a_classifier_of_a_cross_encoder_gives_its_outputs_and_says_so(shared, tmp_path):
+    logits = cross_encoder(shared, tmp_path, {"sentence_transformers": {"activation_fn": SIGMOID}})
     with pytest.warns(UserWarning, match="Load it as a `Reranker`"):
         classifier = bert_keras.TextClassifier.from_preset(tmp_path)
     found = [answer["score"] for answer in classifier.classify((QUERIES, TEXTS))]
@@ -204,8 +203,9 @@ def test_the_files_of_an_embedder_do_not_stay_beside_a_reranker(tmp_path):
     assert not list(tmp_path.glob("modules.json")) + list(tmp_path.glob("*sentence*"))
 
 
-def test_an_unknown_activation_is_refused_and_other_classes_get_a_new_head(tmp_path):
-    cross_encoder(tmp_path, {"sentence_transformers": {"activation_fn": f"{TORCH}.Softshrink"}})
+def test_an_unknown_activation_is_refused_and_other_classes_get_a_new_head(shared, tmp_path):
+    unknown = {"activation_fn": f"{TORCH}.Softshrink"}
+    cross_encoder(shared, tmp_path, {"sentence_transformers": unknown})
     with pytest.raises(ValueError, match="'Softshrink'"):
         bert_keras.Reranker.from_preset(tmp_path)
     bert_keras.TextClassifier(tiny_backbone(), 3, tiny_preprocessor()).save_to_preset(tmp_path)
