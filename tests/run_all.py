@@ -184,9 +184,7 @@ MARGINS = [{"SHIFT_SEEDS": shift} for shift in ("7", "13", "101")] + [{"DIVIDE_T
 
 
 def main(arguments):
-    # The plugin is LangSmith's, where that is installed, and takes seconds to import.
-    unused = ["-p", "no:cacheprovider", "-p", "no:langsmith_plugin"]
-    pytest = [sys.executable, "-m", "pytest", *unused, "--durations=12"]
+    pytest = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=12"]
     started = time.time()
     with tempfile.TemporaryDirectory() as folder, futures.ThreadPoolExecutor(2) as two_at_a_time:
         QUICK_COMPILATION["JAX_COMPILATION_CACHE_DIR"] = f"{folder}/jax"
