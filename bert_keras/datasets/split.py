@@ -80,7 +80,8 @@ def split_indices(
         raise ValueError(
             f"`test_size` must leave examples in both parts. Received test_size={test_size} for "
             f"{len(keys)} texts, {len(groups)} of them different, in {len(by_stratum)} strata. "
-            "Equal texts stay together: pass more different texts, or examples of both parts."
+            "Equal texts stay together. Pass more different texts, another `test_size`, or a test "
+            "set of your own."
         )
     return train, test
 

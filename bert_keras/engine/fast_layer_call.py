@@ -6,7 +6,6 @@ TensorFlow do so once per graph, PyTorch at every step (docs/benchmarks.md has t
 Remove when `test_keras_s_layer_call_runs_a_hundred_functions_on_pytorch` fails.
 """
 
-import functools
 from typing import Any
 
 import keras
@@ -67,9 +66,10 @@ def adds_nothing(layer: keras.layers.Layer, args: tuple, kwargs: dict[str, Any])
         kwargs["training"] = training
     # Every attribute of a layer takes longer to find than an item of this dict.
     attributes, policy = vars(layer), layer.dtype_policy
-    if type(policy) is not _Policy:  # One for quantization, or for several layers.
+    if type(policy) is not _Policy:  # For example, of a quantized layer.
         return False
-    dtype, compute_dtype, variable_dtype = _dtypes(policy.name)
+    name = policy.compute_dtype
+    dtype = getattr(torch, name)
     for argument in (*args, *kwargs.values()):
         if isinstance(argument, _SETTINGS):
             continue
@@ -86,15 +86,7 @@ def adds_nothing(layer: keras.layers.Layer, args: tuple, kwargs: dict[str, Any])
         attributes["built"]
         and kwargs.get("training", training) == training
         and (attributes["autocast"] or scope is None)
-        and compute_dtype == (variable_dtype if scope is None else scope.dtype)
+        and name == (policy.variable_dtype if scope is None else scope.dtype)
         and is_plain(attributes)
         and not _has_any_global_hook()
     )
-
-
-@functools.cache
-def _dtypes(name):
-    """Returns the dtypes of a policy: of PyTorch and by name what is computed, then the weights."""
-    policy = _Policy(name)
-    dtype = policy.compute_dtype
-    return getattr(torch, dtype), dtype, policy.variable_dtype

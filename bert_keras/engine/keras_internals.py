@@ -49,8 +49,8 @@ def takes_training(layer: keras.layers.Layer) -> bool:
 def is_plain(attributes: dict[str, Any]) -> bool:
     """Whether nothing is computed around a layer's `call`.
 
-    That is no hook of PyTorch, no `keras.RematScope` in which it was made, and no regularizer of
-    its outputs. Without one of the names: a `KeyError` from a layer on PyTorch.
+    A plain layer has no hooks of PyTorch and no activity regularizer, and was not made in a
+    `keras.RematScope`. Without one of the names: a `KeyError` from a layer on PyTorch.
 
     Args:
         attributes: those of the layer, `vars(layer)`.

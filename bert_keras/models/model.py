@@ -187,12 +187,12 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
         return metrics
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Like `keras.Model.compile`; `predict` compiles anew too."""
+        """Like `keras.Model.compile`; `predict` compiles anew too, and metrics begin at 0."""
         super().compile(*args, **kwargs)
         # A metric that another model used still has its counts: on TensorFlow and PyTorch, Keras
         # does not know the metrics before the first batch, and cannot reset them.
         for argument in keras.tree.flatten([args, kwargs]):
-            if isinstance(argument, keras.metrics.Metric):
+            if isinstance(argument, keras.metrics.Metric) and argument.variables:
                 argument.reset_state()
         if getattr(inner_optimizer(self), "gradient_accumulation_steps", None):
             from bert_keras.engine.accumulation import weigh_batches

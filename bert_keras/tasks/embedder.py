@@ -399,7 +399,7 @@ def refuse_equal_negatives(columns):
     for negatives in columns[2:]:
         pairs = zip(columns[1], negatives, strict=True)
         wrong = [one.strip() == other.strip() for one, other in pairs]
-        rule = "A negative must differ from the positive of its row"
+        rule = "A negative must differ from the positive of its row in more than white space"
         raise_at_first(wrong, negatives, rule, "Drop the row, or mine other negatives.")
 
 

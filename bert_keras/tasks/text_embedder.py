@@ -82,7 +82,7 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
 
     A folder of sentence-transformers brings its pooling, dense layer, normalization, prompts,
     similarity and longest sequence along, from `modules.json` and the files beside it. Arguments of
-    `from_preset` come before them. As there, white space around a text is removed.
+    `from_preset` come before them. As in its version 6, white space around a text is kept.
 
     Example:
     ```python

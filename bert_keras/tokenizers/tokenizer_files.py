@@ -356,8 +356,9 @@ def _read_configs(folder):
         "named": [],
     }
     num_segments = model.get("type_vocab_size")
-    # Without the name, transformers gives the model no segments, which it takes for zeros.
-    # A file without names means those of the class; only this one, of its version 5, lacks it.
+    # Without the name, transformers gives the model no segments, which it takes for zeros. A file
+    # without any names has those of its class. Version 5, which writes this one, gives it no
+    # segments; version 4, which wrote the files of other classes, gave them segments.
     of_class = [] if kind == "TokenizersBackend" else ["token_type_ids"]
     has_segments = "token_type_ids" in (config.get("model_input_names") or of_class)
     settings["one_segment"] = not has_segments and is_int(num_segments) and num_segments > 1

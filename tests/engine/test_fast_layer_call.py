@@ -76,6 +76,13 @@ def test_a_call_is_direct_where_keras_would_add_nothing(
     np.testing.assert_array_equal(keras.ops.convert_to_numpy(outputs), 2 * np.ones((2, 3)))
 
 
+def test_a_layer_of_a_remat_scope_is_called_by_keras(asked):
+    with keras.RematScope("full"):
+        layer = Counted()
+    inside(layer, keras.ops.ones((2, 3)))
+    assert layer in asked
+
+
 def test_a_text_costs_one_of_keras_s_calls(asked):
     """That of the task, and none of its backbone, head, pooler, tables and dense layers."""
     classifier = tiny_classifier()

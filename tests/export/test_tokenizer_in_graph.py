@@ -40,6 +40,7 @@ SETTINGS = {
     "uncased": {},
     "cased": {"lowercase": False},
     "with accents, unsplit": {"strip_accents": False, "split_chinese": False},
+    "cased without accents": {"lowercase": False, "strip_accents": True},
 }
 CLEANING = {"clean_text": True, "handle_chinese_chars": True}
 CLEANING |= {"strip_accents": None, "lowercase": True}

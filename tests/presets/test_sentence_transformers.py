@@ -12,7 +12,7 @@ import torch
 from files import write_json
 from scipy.spatial import distance
 from small_tokenizers import byte_pair_tokenizer
-from tiny import VOCABULARY, tiny_backbone, tiny_preprocessor
+from tiny import VOCABULARY, rows_of, tiny_backbone, tiny_preprocessor
 
 import bert_keras
 from bert_keras.tokenizers.tokenizer_files import SENTENCE_FILES
@@ -422,14 +422,21 @@ def test_an_embedder_without_prompts_takes_the_usual_names():
         np.testing.assert_array_equal(embedder.embed(TEXTS, prompt), embedder.embed(TEXTS))
 
 
-def test_white_space_around_a_text_counts_as_in_version_6():
+@pytest.mark.parametrize("name", ["TextEmbedder", "SparseTextEmbedder", "MultiVectorEmbedder"])
+def test_white_space_around_a_text_counts_as_in_version_6(name):
     tokenizer = byte_pair_tokenizer(TEXTS)
-    assert tokenizer(" a ") != tokenizer("a")
-    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
-    backbone = tiny_backbone(vocabulary_size=tokenizer.vocabulary_size)
-    embedder = bert_keras.TextEmbedder(backbone, preprocessor, normalize=False)
-    outputs = backbone.predict(preprocessor(["\n a b "]), verbose=0)["sequence_output"]
-    np.testing.assert_allclose(embedder.embed("\n a b "), outputs[0].mean(0), atol=1e-5)
+    assert tokenizer("\n a b ") != tokenizer("a b")
+    preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=32)
+    sizes = {"vocabulary_size": tokenizer.vocabulary_size, "max_sequence_length": 32}
+    backbone = tiny_backbone(**sizes, initializer_range=0.3)
+    embedder = getattr(bert_keras, name)(backbone, preprocessor)
+    kinds = [{"kind": "query"}, {}] if name == "MultiVectorEmbedder" else [{}]
+    for kind in kinds:
+        padded, stripped = (embedder.embed(text, **kind) for text in ("\n a b ", "a b"))
+        assert padded.shape != stripped.shape or abs(padded - stripped).max() > 1e-3
+    rows = (rows_of(embedder, ([text], ["a"]), training=False) for text in ("\n a b ", "a b"))
+    padded, stripped = (row.inputs(np.array([0]), 32)["token_ids"] for row in rows)
+    assert not np.array_equal(padded, stripped)
 
 
 def test_a_pooling_without_the_prompt_is_refused(folder):

@@ -247,9 +247,7 @@ OBJECTIVES = {
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_every_objective_resumes_as_if_it_had_not_been_killed(
-    documents_of_letters, tmp_path, objective
-):
+def test_every_objective_resumes_from_a_checkpoint(documents_of_letters, tmp_path, objective):
     make_task, kind, masking = OBJECTIVES[objective]
     folder = make_data(documents_of_letters, kind)
     made = []
