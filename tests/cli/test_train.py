@@ -779,7 +779,7 @@ ONE_NAME_EACH = "--label_names must be different names, one for each"
         (TEXTS, LABELLED, {"dev_file": "train", "output_dir": "train"}, "File exists"),
         (TEXTS, LABELLED, {"dev_file": "train", "output_dir": "train/x"}, "Not a directory"),
         (TAGS, ["a O", "b B-X", "", "0 0"], {}, "Received: '0' among"),
-        (TEXTS, ["text\tlabel", *["a\t1", "b\t0"] * 8], {}, "pass more different texts"),
+        (TEXTS, ["text\tlabel", *["a\t1", "b\t0"] * 8], {}, "Pass more different texts"),
         (QUESTIONS, six_questions(1), {}, "must leave examples in both parts"),
         (TEXTS, ["sentence\tlabel", "a\t1"], SST2, UNLABELLED),
         (CHOICES, [SWAG | {"label": 1}], {"dev_file": [SWAG]}, UNLABELLED),
