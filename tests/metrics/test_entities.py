@@ -167,9 +167,9 @@ def test_thousands_of_sentences_are_scored_in_a_fraction_of_a_second():
     choices = np.array(["O"] * 9 + ["B-NS", "M-NS", "E-NS", "S-NR"])
     true = [choices[rng.integers(0, len(choices), 40)].tolist() for _ in range(4365)]
     predicted = [choices[rng.integers(0, len(choices), 40)].tolist() for _ in range(4365)]
-    start = time.perf_counter()
+    start = time.process_time()
     entity_scores(true, predicted)
-    assert time.perf_counter() - start < 1.0  # usually 0.05 s
+    assert time.process_time() - start < 1.0  # usually 0.05 s
 
 
 @pytest.mark.parametrize(
