@@ -1,4 +1,4 @@
-"""All tests, each job in a process of its own, two at a time and one beside them: `make test`.
+"""All tests, each job in a process of its own, two at a time: `make test`.
 
 All extras are installed there, so a test that skips itself fails, see conftest.py.
 
@@ -186,17 +186,12 @@ MARGINS = [{"SHIFT_SEEDS": shift} for shift in ("7", "13", "101")] + [{"DIVIDE_T
 def main(arguments):
     pytest = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--durations=12"]
     started = time.time()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        futures.ThreadPoolExecutor(2) as two_at_a_time,
-        # Its jobs, of a lower priority, run while the two wait for files, clients or processes.
-        futures.ThreadPoolExecutor(1, initializer=os.nice, initargs=(10,)) as beside,
-    ):
+    with tempfile.TemporaryDirectory() as folder, futures.ThreadPoolExecutor(2) as two_at_a_time:
         QUICK_COMPILATION["JAX_COMPILATION_CACHE_DIR"] = f"{folder}/jax"
         jobs = []
 
-        def add(function, *arguments, at=two_at_a_time, **options):
-            jobs.append(at.submit(function, *arguments, **options))
+        def add(function, *arguments, **options):
+            jobs.append(two_at_a_time.submit(function, *arguments, **options))
 
         if arguments == ["--margins"]:
             plugin = [*pytest, "-p", "margins"]
@@ -221,15 +216,14 @@ def main(arguments):
         add(run, "tests that need no backend, and of rounding", once, "torch", **AVX2)
         # Its workers import a backend each, its own process none.
         across = [*pytest, "--noconftest", "tests/across_backends"]
-        add(run, "files between backends", across, at=beside)
-        add(wheel_job, f"{folder}/wheel", at=beside)
+        add(run, "files between backends", across)
+        add(wheel_job, f"{folder}/wheel")
         command = [sys.executable, "-m", "bert_keras"]
         command += quickstart(f"{folder}/quickstart", PRESETS["tensorflow"])
-        options = {"at": beside, "PYTHONPATH": str(ROOT)}
-        add(run, "quickstart on tensorflow", command, "tensorflow", **options)
+        add(run, "quickstart on tensorflow", command, "tensorflow", PYTHONPATH=str(ROOT))
         for backend in ("tensorflow", "jax"):
             title = f"several devices, and AVX2 only, on {backend}"
-            add(run, title, [*pytest, SEVERAL_DEVICES, *ROUNDING], backend, at=beside, **AVX2)
+            add(run, title, [*pytest, SEVERAL_DEVICES, *ROUNDING], backend, **AVX2)
         return finish(jobs, started)
 
 
