@@ -1,6 +1,7 @@
 """How well a model answers examples: one function for each kind of labels, and its baseline."""
 
 import itertools
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -90,10 +91,13 @@ def measure_texts(flags, model, examples, tune=False, thresholds=None, answers=N
     else:
         found = np.array([number for (number,) in chosen])
         name, average = ("f1", "binary") if len(names) == 2 else ("macro_f1", "macro")
+        # The verdict says that there is one class only; the correlation is then 0.
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
+            correlation = float(sklearn_metrics.matthews_corrcoef(true, found))
         scores = {
             "accuracy": float((found == true).mean()),
             name: f1(average),
-            "matthews_correlation": float(sklearn_metrics.matthews_corrcoef(true, found)),
+            "matthews_correlation": correlation,
         }
     options = {"labels": range(len(names)), "zero_division": 0.0}
     columns = sklearn_metrics.precision_recall_fscore_support(true, found, **options)

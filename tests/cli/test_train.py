@@ -822,6 +822,17 @@ def test_a_file_that_does_not_fit_the_model_is_not_measured(preset, measure, row
         measure(write("a.tsv", rows), **values)
 
 
+def test_a_file_of_one_class_is_measured_without_a_warning(preset, measure, recwarn):
+    options = {"num_classes": 2, "label_names": ["no", "yes"]}
+    pathlib.Path("output").mkdir()
+    bert_keras.TextClassifier.from_preset(preset, **options).save("output/model.keras")
+    recwarn.clear()
+    scores, printed = measure(write("a.tsv", ["text\tlabel", "a\tno", "b\tno"]))
+    assert set(scores) == {"accuracy", "f1", "matthews_correlation"}
+    assert not [x for x in recwarn if "label" in str(x.message)]
+    assert "'no' for every text gets 1.000" in printed
+
+
 def test_models_that_train_does_not_make_are_not_measured(preset):
     write("a.tsv", ["text\tlabel", "a\tno"])
     bert_keras.Reranker.from_preset(preset).save("reranker.keras")
