@@ -239,6 +239,7 @@ def test_settings_that_cannot_be_met_are_refused(folder, name, value, message):
             for prompts in ({"query": 1}, ["query: "], {"query": None})
         ),
         (add_prompts, {"default_prompt_name": "passage"}, "`default_prompt` must be one of"),
+        (add_prompts, {"truncate_dim": 8}, "truncate_dim.*Remove the line, and pass `dim`"),
     ],
 )
 def test_other_dense_layers_and_prompts_are_refused_before_weights_are_read(

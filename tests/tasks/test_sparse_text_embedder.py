@@ -160,9 +160,10 @@ def test_folders_of_sentence_transformers_are_read_and_written(tmp_path):
         with pytest.raises(ValueError, match=message):
             bert_keras.SparseTextEmbedder.from_preset(tmp_path)
     path = tmp_path / "config_sentence_transformers.json"
-    path.write_text(path.read_text().replace('"dot"', '"cosine"'))
-    with pytest.raises(ValueError, match="similarity_fn_name"):
-        bert_keras.SparseTextEmbedder.from_preset(tmp_path)
+    for name, value in [("similarity_fn_name", "cosine"), ("max_active_dims", 5)]:
+        path.write_text(json.dumps({name: value}))
+        with pytest.raises(ValueError, match=f"{name}.*Remove the line"):
+            bert_keras.SparseTextEmbedder.from_preset(tmp_path)
 
 
 IDF = {"a": 2.0, "b": 0.5, "##c": 1.0, "h": 0.0, "[CLS]": 9.0}

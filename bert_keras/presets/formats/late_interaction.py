@@ -103,6 +103,14 @@ def read_modules(config, root, folder, modules):
         allowed = {"strategy": ("fixed", "min"), "token": (None, "[MASK]", "<mask>")}
         check_settings(f"query_expansion` in `{folder}", expansion, allowed)
         length = expansion["length"] if expansion.get("strategy", "fixed") == "fixed" else length
+    attends = bool(expansion and expansion.get("attend"))
+    # Without its mask, only tokens that others attend to count.
+    needed = ["MultiVectorMask", "Normalize"] if expansion and not attends else ["Normalize"]
+    if missing := [kind for kind in needed if kind not in folders]:
+        raise ValueError(
+            f"{root / 'modules.json'} must list {missing} too: vectors have length 1 here, and "
+            f"tokens that fill up queries count. Received: {[kind for kind, _ in modules]}."
+        )
     mask = {}
     if "MultiVectorMask" in folders:
         mask = read_json(path := folders["MultiVectorMask"] / "config.json", dict)
@@ -114,7 +122,7 @@ def read_modules(config, root, folder, modules):
         "query_length": length,
         "document_length": options.get("document_length"),
         "query_expansion": expansion["length"] if expansion else None,
-        "attend_to_expansion": bool(expansion and expansion.get("attend")),
+        "attend_to_expansion": attends,
         "skipped_tokens": mask.get("skiplist_words") or [],
     }
 

@@ -126,6 +126,10 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         if not has_head_of(task, *_EMBEDDERS):
             return super().task_arguments(task, chosen)
         settings = self._prompts()
+        # Both cut every vector there.
+        allowed = {"truncate_dim": (None,), "max_active_dims": (None,)}
+        advice = "Remove the line, and pass `dim` to `embed`, or `top_k` to `token_weights`."
+        check_settings(self.root / SENTENCES_FILE, self.sentence_settings(), allowed, advice)
         if has_head_of(task, "SparseTextEmbedder"):
             self._similarity(("dot",), "Remove the line to compare by dot products.")
             own = _read_splade(self._routes()["document"][1][1]) if self._is_sparse() else {}
