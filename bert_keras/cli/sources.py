@@ -8,6 +8,7 @@ import pathlib
 import warnings
 
 import bert_keras
+from bert_keras.checks import check_exists
 from bert_keras.engine.atomic_files import read_json
 from bert_keras.export import runtime
 
@@ -105,12 +106,10 @@ def thresholds_of(source):
 def _check_source(source):
     """Refuses a program alone, which has no tokenizer, and a run that has no model yet."""
     results = pathlib.Path(source, "results.json").expanduser()
-    is_run = results.is_file() and '"trials"' in results.read_text("utf-8", errors="replace")
-    if is_run and model_of_run(source) == source:
-        raise ValueError(
-            f"{source} is a run of `train` that is not finished, so it has no model yet. Continue "
-            f"it by the same command with --output_dir {source} --resume."
-        )
+    if results.is_file() and '"trials"' in results.read_text("utf-8", errors="replace"):
+        rule = f"{source} is a run of `train` that is not finished: it must have a model"
+        advice = f"Continue it by the same command with --output_dir {source} --resume."
+        check_exists(results.with_name("model.keras"), rule, advice)
     is_program = source.endswith((".onnx", ".tflite", ".xml"))
     if is_program or os.path.isfile(os.path.join(source, "saved_model.pb")):
         raise ValueError(

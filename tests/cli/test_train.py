@@ -358,7 +358,7 @@ def test_runs_are_compared_by_their_scores_and_what_differs(run, yes_and_no, cap
     interval = f"{verdict['low']:.3f} to {verdict['high']:.3f}"
     assert f"Accuracy {verdict['value']:.3f}  {interval}" in row
     assert rows[-1].startswith("run2  not finished")
-    with pytest.raises(ValueError, match=r"not finished.* --output_dir run2 --resume"):
+    with pytest.raises(FileNotFoundError, match=r"not finished.* --output_dir run2 --resume"):
         evaluate.main(["run2", yes_and_no["train_file"]])
     for folders in (["run0"], ["run0", "nowhere"]):
         with pytest.raises((ValueError, FileNotFoundError), match="RUN"):
