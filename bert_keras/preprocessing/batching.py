@@ -14,6 +14,7 @@ from bert_keras.checks import (
     check_int,
     check_not_empty,
     check_same_length,
+    check_shape,
     raise_at_first,
 )
 from bert_keras.engine import kernels
@@ -423,6 +424,9 @@ def _weights_of(labels, weights):
     if isinstance(labels, Ragged):
         of_tokens = np.repeat(weights * np.float32(1), labels.lengths)
         return Ragged.from_flat(of_tokens, labels.lengths)
+    if labels.ndim == 1 and weights.size != len(labels):
+        advice = "Pass one weight for each example."
+        check_shape("Sample weights", weights, (len(labels),), advice=advice)
     return weights
 
 

@@ -115,3 +115,35 @@ def test_each_batch_is_checked_once_in_predict(task, kind, monkeypatch):
 def test_class_weights_are_checked_for_a_dataset(task, weights, message):
     with pytest.raises(ValueError, match=message):
         task.fit(Batches(lambda *batch: batch), class_weight=weights, verbose=0)
+
+
+@pytest.mark.each_backend
+def test_weights_of_another_shape_are_refused_before_any_step(task):
+    x, y = right_batch()
+    wide, texts = np.ones((ROWS, 2), "float32"), ["a", "b", "c", "d"]
+    message = r"must have the shape \(4,\)\. Received: shape \(4, 2\)\. Pass one weight"
+    for method in (task.fit, task.evaluate):
+        for inputs in (x, texts):
+            with pytest.raises(ValueError, match=message):
+                method(inputs, y, sample_weight=wide, verbose=0)
+    with pytest.raises(ValueError, match=message):
+        task.fit(Batches(lambda x, y: (x, y, wide)), verbose=0)
+    narrow, flat = (
+        task.evaluate(x, y, sample_weight=weights, verbose=0)
+        for weights in (wide[:, :1], wide[:, 0])
+    )
+    assert narrow == flat
+
+
+@pytest.mark.each_backend
+def test_a_batch_may_be_tensors_of_pytorch(task):
+    import torch
+
+    x, y = right_batch()
+    weights = np.arange(1.0, 1.0 + ROWS, dtype="float32")
+    expected = task.test_on_batch(x, y, weights)
+    ours = {key: torch.tensor(value) for key, value in x.items()}
+    for inputs in (x, ours):
+        found = task.test_on_batch(inputs, torch.tensor(y), torch.tensor(weights))
+        assert found == pytest.approx(expected)
+    assert np.isfinite(task.train_on_batch(ours, torch.tensor(y))).all()
