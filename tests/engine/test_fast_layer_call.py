@@ -38,14 +38,14 @@ def asked(monkeypatch):
     return layers
 
 
-def inside(layer, x, **kwargs):
+def inside(layer, x, dtype=None, **kwargs):
     """Calls a layer within the call of another."""
 
     class Outer(keras.layers.Layer):
         def call(self, x, training=None):
             return layer(x, **kwargs)
 
-    outer = Outer()
+    outer = Outer(dtype=dtype)
     outer._convert_input_args = False  # It passes `x` on as it is.
     return outer(x, training=True)
 
@@ -76,6 +76,13 @@ def test_a_call_is_direct_where_keras_would_add_nothing(
     np.testing.assert_array_equal(keras.ops.convert_to_numpy(outputs), 2 * np.ones((2, 3)))
 
 
+@pytest.mark.parametrize("autocast", [True, False])
+def test_a_layer_without_autocast_in_one_of_mixed_precision_is_called_by_keras(asked, autocast):
+    layer = Counted(dtype="mixed_bfloat16", autocast=autocast)
+    inside(layer, keras.ops.ones((2, 3), "bfloat16"), dtype="mixed_bfloat16")
+    assert (layer not in asked) == autocast
+
+
 def test_a_layer_of_a_remat_scope_is_called_by_keras(asked):
     with keras.RematScope("full"):
         layer = Counted()
@@ -96,6 +103,12 @@ def test_hooks_run():
     import torch
 
     layer, calls = Counted(), []
+    x = torch.ones((2, 3), requires_grad=True)
+    handle = layer.register_full_backward_hook(lambda module, *_: calls.append(module))
+    inside(layer, x).sum().backward()
+    handle.remove()
+    assert calls == [layer]
+    calls.clear()
     for register in (
         layer.register_forward_hook,
         torch.nn.modules.module.register_module_forward_hook,
