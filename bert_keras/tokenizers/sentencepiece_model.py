@@ -80,12 +80,11 @@ def read_sentence_pieces(path, without_bytes=None):
                 settings |= {(field, number): value for number, value in part.items()}
         table = settings.get(_CHARSMAP)
         user_defined = types.get(_USER_DEFINED, [])
-        normalizer = sentencepiece_normalizer(table, user_defined)
+        normalizer = _tested_normalizer(table, tuple(user_defined))
         if table and settings.get(_RULES_NAME) == b"user_defined":
             for key, text in _entries(table).items():
                 if len(key) > 1 and normalizer.normalize_str(f"x{key}x") != f"x{text}x":
                     rules.append(key)
-        normalizer.normalize_str("".join(map(chr, range(0xD800))))
     kind = settings.get(_MODEL_TYPE, 1)
     problems = [] if kind == 1 else [("be of type UNIGRAM", _KINDS.get(kind, kind))]
     first = tuple(piece for piece, _ in pieces[: len(without_bytes or ())])
@@ -105,6 +104,14 @@ def read_sentence_pieces(path, without_bytes=None):
     scores = {piece: 0.1 * len(piece.encode()) - 0.1 for piece in user_defined}
     pieces = [(piece, scores.get(piece, score)) for piece, score in pieces]
     return pieces, types.get(_CONTROL, []), not_in_text, user_defined, normalizer
+
+
+@functools.lru_cache(maxsize=4)
+def _tested_normalizer(table, symbols):
+    """Returns a normalizer once it has read all characters. Most files have the same table."""
+    normalizer = sentencepiece_normalizer(table, symbols)
+    normalizer.normalize_str("".join(map(chr, range(0xD800))))
+    return normalizer
 
 
 def sentencepiece_normalizer(table, symbols=()):

@@ -1,7 +1,10 @@
 """Refuses a tokenizer.json that needs time or memory out of proportion to the text."""
 
+import functools
 import math
 import re
+
+from tokenizers import normalizers
 
 from bert_keras.checks import check_int, raise_at_first
 
@@ -33,10 +36,21 @@ def check_resource_limits(saved, backend):
             f"normalized. Received: replacements that make it {growth} times as long."
         )
     if any(_holders(saved["normalizer"], "precompiled_charsmap")):
-        for begin in range(0, len(_CODE_POINTS), _CHUNK):
-            text = backend.normalizer.normalize_str(_CODE_POINTS[begin : begin + _CHUNK])
-            if len(text) > _MOST_GROWTH * _CHUNK:
-                raise ValueError(f"{_CHUNK} characters must not become {len(text)}.")
+        _check_characters(backend.normalizer.__getstate__())
+
+
+@functools.lru_cache(maxsize=4)
+def _check_characters(state):
+    """Raises `ValueError` if a normalizer of this state, JSON, makes some characters too many.
+
+    Most files have the same table of characters, whose check takes longer than to read a file.
+    """
+    normalizer = normalizers.Sequence([])
+    normalizer.__setstate__(state)
+    for begin in range(0, len(_CODE_POINTS), _CHUNK):
+        text = normalizer.normalize_str(_CODE_POINTS[begin : begin + _CHUNK])
+        if len(text) > _MOST_GROWTH * _CHUNK:
+            raise ValueError(f"{_CHUNK} characters must not become {len(text)}.")
 
 
 def _holders(part, key):
