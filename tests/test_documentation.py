@@ -109,9 +109,10 @@ RUN = subprocess.run
 def process_of(python, flag, code, **options):
     """Runs code in one process, first as it is and then with the import that it lacks.
 
-    It does without what Keras would import for its plots and wrappers, half of the time.
+    It does without what Keras would import for its plots, wrappers and tables, half of the time.
     """
-    without = "import sys, traceback; sys.modules.update(matplotlib=None, sklearn=None)\n"
+    unused = "matplotlib=None, pandas=None, sklearn=None"
+    without = f"import sys, traceback; sys.modules.update({unused})\n"
     tried = f"try: exec({code!r})\nexcept Exception: traceback.print_exc()\n"
     return RUN((python, flag, f"{without}{tried}import bert_keras; {code}"), **options)
 

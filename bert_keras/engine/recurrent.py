@@ -61,9 +61,9 @@ def _lstm_on_torch(x, kernel, recurrent_kernel, bias):
     units = recurrent_kernel.shape[0]
     if torch.onnx.is_in_onnx_export():
         # ONNX orders the gates i, o, f, g, has an axis of directions, and two biases.
-        order = torch.tensor([0, 3, 1, 2])
-        onnx = [w.unflatten(0, (4, units))[order].flatten(0, 1).unsqueeze(0) for w in weights]
-        onnx[2] = torch.cat([onnx[2], torch.zeros_like(onnx[2])], dim=1)
+        order = torch.arange(4 * units).view(1, 4, units)[:, [0, 3, 1, 2]].flatten(1)
+        onnx = [w[order] for w in weights]
+        onnx[2] = torch.nn.functional.pad(onnx[2], (0, 4 * units))
         steps_first = x.transpose(0, 1)
         outputs = torch.onnx.ops.symbolic(
             "LSTM",

@@ -20,8 +20,9 @@ import warnings
 
 if os.environ["KERAS_BACKEND"] != "tensorflow":
     sys.modules["tensorflow"] = None  # Keras would import it to save a file.
-for name in ("matplotlib", "sklearn"):  # Keras would import them for its plots and wrappers.
-    sys.modules[name] = None
+# Keras would import them for its plots, wrappers, tables, and checkpoints of JAX.
+unused = {"matplotlib", "sklearn", "pandas", "jax"} - {os.environ["KERAS_BACKEND"]}
+sys.modules |= dict.fromkeys(unused)
 
 import keras
 import numpy as np
