@@ -29,6 +29,21 @@ def test_values_and_gradients_are_those_of_the_product_and_the_bias(shape, has_b
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
+if keras.backend.backend() == "tensorflow":
+    import tensorflow as tf
+
+    @pytest.mark.parametrize(
+        ("shape", "num_operations"), [((2, None, 8), 0), ((None, None, 8), 3), ((None, 8), 0)]
+    )
+    def test_a_graph_for_any_length_computes_few_shapes(shape, num_operations):
+        x, kernel, bias = arrays((2, 3, 8)[-len(shape) :], (8, 6), (6,))
+        function = tf.function(lambda x: dense(x, kernel, bias), [tf.TensorSpec(shape)])
+        assert_close(function(x), x @ kernel + bias, 1e-5)
+        operations = [o.type for o in function.get_concrete_function().graph.get_operations()]
+        shapes = ("Shape", "StridedSlice", "ConcatV2", "Pack", "Prod", "GatherV2")
+        assert sum(map(operations.count, shapes)) == num_operations
+
+
 @pytest.mark.bounded("Half a unit in the last of 8 bits is what rounding once can change.")
 def test_bfloat16_is_rounded_once():
     x, kernel = (ops.cast(array, "bfloat16") for array in arrays((3, 40, 64), (64, 48)))
