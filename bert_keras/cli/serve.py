@@ -152,7 +152,9 @@ def loaded(source, engine="auto", task=None):
         )
     if isinstance(model, runtime.ExportedTask):
         if engine == "keras":
-            raise ValueError(f"Keras cannot run {source}, a program. Leave out --runtime=keras.")
+            raise ValueError(
+                f"{source} is a program, which Keras cannot run. Leave out --runtime=keras."
+            )
         return model
     model.applies_sigmoid = _gets_sigmoid(source, model)
     program = None if engine == "keras" else _program_of(model, engine == "onnx")

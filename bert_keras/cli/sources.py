@@ -8,7 +8,6 @@ import pathlib
 import warnings
 
 import bert_keras
-from bert_keras.checks import check_exists
 from bert_keras.engine.atomic_files import read_json
 from bert_keras.export import runtime
 
@@ -106,10 +105,12 @@ def thresholds_of(source):
 def _check_source(source):
     """Refuses a program alone, which has no tokenizer, and a run that has no model yet."""
     results = pathlib.Path(source, "results.json").expanduser()
-    if results.is_file() and '"trials"' in results.read_text("utf-8", errors="replace"):
-        rule = f"{source} is a run of `train` that is not finished: it must have a model"
-        advice = f"Continue it by the same command with --output_dir {source} --resume."
-        check_exists(results.with_name("model.keras"), rule, advice)
+    has_model = any(results.with_name(name).exists() for name in ("model.keras", "config.json"))
+    if results.is_file() and not has_model and {"settings", "trials"} <= {*read_json(results)}:
+        raise FileNotFoundError(
+            f"{source} is a run of `train` that is not finished and has no model yet. Continue it "
+            f"with the same command and --output_dir {source} --resume."
+        )
     is_program = source.endswith((".onnx", ".tflite", ".xml"))
     if is_program or os.path.isfile(os.path.join(source, "saved_model.pb")):
         raise ValueError(

@@ -190,24 +190,25 @@ def dense(x, kernel, bias=None):
         rows = x.flatten(0, -2)
         product = rows @ kernel if bias is None else torch.addmm(value_of(bias), rows, kernel)
         return product.view(*x.shape[:-1], kernel.shape[1])
-    # `ops.matmul` on TensorFlow would add eight operations to the graph that compute shapes.
-    rows = ops.reshape(x, (-1, x.shape[-1])) if _BACKEND == "tensorflow" else x
+    # On TensorFlow `ops.matmul` adds eight operations that compute shapes to the graph.
+    has_rows = _BACKEND != "tensorflow" or len(x.shape) == 2
+    rows = x if has_rows else ops.reshape(x, (-1, x.shape[-1]))
     if _is_bfloat16_on_a_cpu(x, kernel):
         product = _rounded_product(rows, kernel)
     else:
         product = ops.matmul(rows, kernel)
     product = product if bias is None else ops.add(product, bias)
-    return product if rows is x else _with_sizes_of(product, x, len(x.shape) - 1, kernel.shape[1:])
+    return product if has_rows else _reshaped(product, x, len(x.shape) - 1, kernel.shape[1:])
 
 
-def _with_sizes_of(x, like, count, last):
-    """Returns `x` in the shape that begins with the first `count` sizes of `like`, then `last`."""
-    sizes = list(like.shape[:count])
-    if sizes.count(None) > 1:  # TensorFlow's graph must compute them.
+def _reshaped(x, like, num_kept, sizes):
+    """Returns `x`, reshaped to the first `num_kept` sizes of `like`, followed by `sizes`."""
+    kept = list(like.shape[:num_kept])
+    if kept.count(None) > 1:  # TensorFlow's graph must compute them.
         import tensorflow as tf
 
-        return tf.reshape(x, tf.concat([tf.shape(like)[:count], last], axis=0))
-    return ops.reshape(x, (*(-1 if size is None else size for size in sizes), *last))
+        return tf.reshape(x, tf.concat([tf.shape(like)[:num_kept], sizes], axis=0))
+    return ops.reshape(x, (*(-1 if size is None else size for size in kept), *sizes))
 
 
 def layer_norm(x, gamma, beta, epsilon):
@@ -260,14 +261,14 @@ def split_heads(x, num_heads):
     """Returns `(batch, seq_len, width)` as `(batch, seq_len, num_heads, width / num_heads)`."""
     if is_torch(x):
         return x.unflatten(-1, (num_heads, -1))
-    return _with_sizes_of(x, x, 2, [num_heads, x.shape[-1] // num_heads])
+    return _reshaped(x, x, 2, [num_heads, x.shape[-1] // num_heads])
 
 
 def join_heads(x):
     """Returns `(batch, seq_len, num_heads, head_dim)` as `(batch, seq_len, width)`."""
     if is_torch(x):
         return x.flatten(-2)
-    return _with_sizes_of(x, x, 2, [x.shape[2] * x.shape[3]])
+    return _reshaped(x, x, 2, [x.shape[2] * x.shape[3]])
 
 
 def torch_device():

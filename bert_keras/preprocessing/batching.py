@@ -421,12 +421,13 @@ def _weights_of(labels, weights):
     if isinstance(weights, Ragged):
         return weights
     weights = np.ones(len(labels), np.float32) if weights is None else weights
-    if isinstance(labels, Ragged):
-        of_tokens = np.repeat(weights * np.float32(1), labels.lengths)
-        return Ragged.from_flat(of_tokens, labels.lengths)
-    if labels.ndim == 1 and weights.size != len(labels):
+    is_ragged = isinstance(labels, Ragged)
+    if (is_ragged or labels.ndim == 1) and weights.size != len(labels):
         advice = "Pass one weight for each example."
         check_shape("Sample weights", weights, (len(labels),), advice=advice)
+    if is_ragged:
+        of_tokens = np.repeat(weights * np.float32(1), labels.lengths)
+        return Ragged.from_flat(of_tokens, labels.lengths)
     return weights
 
 

@@ -126,7 +126,7 @@ def _encoded(task, training, batch):
     x = as_str(x)
     columns = normalize_columns(task, x if has_names(x) else _column(x), *rest)
     if columns.kind == "arrays":
-        columns = Columns(*keras.tree.map_structure(as_array, columns[:3]), columns.kind)
+        columns = Columns(*keras.tree.map_structure(_as_array, columns[:3]), columns.kind)
     if not training:
         columns = columns._replace(y=None, sample_weight=None)
     return as_one_batch(task.encode_columns(columns, training))
@@ -219,6 +219,11 @@ def _holds_texts(x):
     return any(is_text(as_str(leaf)) for leaf in keras.tree.flatten(first))
 
 
-def as_array(value):
-    """Returns an array or a tensor of any library as NumPy's, anything else unchanged."""
+def as_own(value):
+    """Returns a tensor of another backend as a NumPy array, and anything else unchanged."""
+    return value if keras.ops.is_tensor(value) else _as_array(value)
+
+
+def _as_array(value):
+    """Returns an array or tensor of any library as a NumPy array, and anything else unchanged."""
     return keras.ops.convert_to_numpy(value) if hasattr(value, "shape") else value

@@ -44,7 +44,7 @@ from bert_keras.tasks import freezing, validation
 from bert_keras.tasks.dataset_adapters import (
     IterableBatches,
     adapt,
-    as_array,
+    as_own,
     dataset_arguments,
     shard_batches,
 )
@@ -798,9 +798,8 @@ class Task(AdaptedTask, BuiltModel):
         if kind == "texts":
             batch = as_one_batch(self.encode_columns(columns, training))
             return keras.utils.unpack_x_y_sample_weight(batch)
-        if kind == "arrays" and not keras.ops.is_tensor(x.get(TOKEN_IDS)):
-            # JAX takes no tensors of PyTorch.
-            x, y, sample_weight = keras.tree.map_structure(as_array, (x, y, sample_weight))
+        if kind == "arrays":
+            x, y, sample_weight = keras.tree.map_structure(as_own, columns[:3])
         dtype = getattr(getattr(y, "dtype", None), "kind", "O" if isinstance(y, list) else "i")
         if kind == "arrays" and dtype in "OU" and y is not None:
             # Names, or a list, which Keras would take for several outputs.

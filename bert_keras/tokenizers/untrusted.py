@@ -41,9 +41,9 @@ def check_resource_limits(saved, backend):
 
 @functools.lru_cache(maxsize=4)
 def _check_characters(state):
-    """Raises `ValueError` if a normalizer of this state, JSON, makes some characters too many.
+    """Raises `ValueError` if the normalizer of this state, JSON, makes too much of some characters.
 
-    Most files have the same table of characters, whose check takes longer than to read a file.
+    Most files have the same table of characters, and to check it takes longer than to read a file.
     """
     normalizer = normalizers.Sequence([])
     normalizer.__setstate__(state)

@@ -161,11 +161,15 @@ def test_folders_that_ask_for_something_else_are_refused(tmp_path, name, value, 
 
 
 @pytest.mark.parametrize("kind", ["MultiVectorMask", "Normalize"])
-def test_folders_without_a_module_that_changes_scores_are_refused(tmp_path, kind):
-    tiny_embedder().export_to_huggingface(tmp_path)
+@pytest.mark.parametrize("options", [{}, {"query_expansion": None}, {"attend_to_expansion": True}])
+def test_folders_without_a_module_that_changes_scores_are_refused(tmp_path, kind, options):
+    tiny_embedder(**options).export_to_huggingface(tmp_path)
     path = tmp_path / "modules.json"
     modules = [module for module in json.loads(path.read_text()) if kind not in module["type"]]
     path.write_text(json.dumps(modules))
+    if options and kind == "MultiVectorMask":
+        bert_keras.MultiVectorEmbedder.from_preset(tmp_path)
+        return
     with pytest.raises(ValueError, match=rf"must list \['{kind}'\]"):
         bert_keras.MultiVectorEmbedder.from_preset(tmp_path)
 

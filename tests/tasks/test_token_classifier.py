@@ -400,6 +400,7 @@ REFUSED = [
     (lambda t: t.evaluate_tags(SENTENCES, SHORT), ValueError, "6 words and 5 tags in sentence 1"),
     (lambda t: t.fit(SENTENCES, TAGS[:3]), ValueError, "4 examples, 3 labels"),
     (lambda t: t.fit(SENTENCES, TAGS, sample_weight={"x": [1] * 4}), ValueError, "names of outp"),
+    (lambda t: t.fit(SENTENCES, TAGS, sample_weight=np.ones((4, 2))), ValueError, "one weight for"),
     (lambda t: t.fit(SENTENCES, ["O"] * 4), TypeError, "sentence 0"),
     (lambda t: t.fit(SENTENCES), ValueError, "labels"),
     (lambda t: t.fit([["Ada", None]], [["O", "O"]]), TypeError, "word 1 of sentence 0"),

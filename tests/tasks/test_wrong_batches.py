@@ -143,7 +143,7 @@ def test_a_batch_may_be_tensors_of_pytorch(task):
     weights = np.arange(1.0, 1.0 + ROWS, dtype="float32")
     expected = task.test_on_batch(x, y, weights)
     ours = {key: torch.tensor(value) for key, value in x.items()}
-    for inputs in (x, ours):
+    for inputs in (x, ours, {key: keras.ops.convert_to_tensor(value) for key, value in x.items()}):
         found = task.test_on_batch(inputs, torch.tensor(y), torch.tensor(weights))
         assert found == pytest.approx(expected)
     assert np.isfinite(task.train_on_batch(ours, torch.tensor(y))).all()

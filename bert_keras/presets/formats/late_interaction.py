@@ -108,8 +108,9 @@ def read_modules(config, root, folder, modules):
     needed = ["MultiVectorMask", "Normalize"] if expansion and not attends else ["Normalize"]
     if missing := [kind for kind in needed if kind not in folders]:
         raise ValueError(
-            f"{root / 'modules.json'} must list {missing} too: vectors have length 1 here, and "
-            f"tokens that fill up queries count. Received: {[kind for kind, _ in modules]}."
+            f"{root / 'modules.json'} must list {missing} too, since vectors have length 1 here, "
+            "and tokens that fill up queries count. Add the modules and train the model with them. "
+            f"Received: {[kind for kind, _ in modules]}."
         )
     mask = {}
     if "MultiVectorMask" in folders:

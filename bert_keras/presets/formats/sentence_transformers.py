@@ -126,11 +126,8 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         if not has_head_of(task, *_EMBEDDERS):
             return super().task_arguments(task, chosen)
         settings = self._prompts()
-        # Both cut every vector there.
-        allowed = {"truncate_dim": (None,), "max_active_dims": (None,)}
-        advice = "Remove the line, and pass `dim` to `embed`, or `top_k` to `token_weights`."
-        check_settings(self.root / SENTENCES_FILE, self.sentence_settings(), allowed, advice)
         if has_head_of(task, "SparseTextEmbedder"):
+            self._refuse_cut("max_active_dims", "pass `top_k` to `token_weights`")
             self._similarity(("dot",), "Remove the line to compare by dot products.")
             own = _read_splade(self._routes()["document"][1][1]) if self._is_sparse() else {}
             queries = self._routes().get("query")
@@ -146,6 +143,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
             )
         if {"pooling", "normalize"} <= set(chosen):
             return settings
+        self._refuse_cut("truncate_dim", "pass `dim` to `embed`")
         modules = next(iter(self._routes().values()))
         kinds = _kinds(modules)
         known = ["Transformer", "Pooling", *["Dense"] * ("Dense" in kinds), "Normalize"]
@@ -161,6 +159,12 @@ class SentenceTransformersFolder(HuggingFaceFolder):
             self._dense = folders["Dense"]
             settings["projection"] = _read_projection(self._dense)
         return settings
+
+    def _refuse_cut(self, setting, instead):
+        """Refuses a setting by which sentence-transformers cuts every vector."""
+        advice = f"Remove the line, and {instead}."
+        path, allowed = self.root / SENTENCES_FILE, {setting: (None,)}
+        check_settings(path, self.sentence_settings(), allowed, advice)
 
     def _similarity(self, known, advice=""):
         """Returns how the folder compares vectors; by default the first of those known."""
