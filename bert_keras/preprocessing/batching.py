@@ -14,7 +14,6 @@ from bert_keras.checks import (
     check_int,
     check_not_empty,
     check_same_length,
-    check_shape,
     raise_at_first,
 )
 from bert_keras.engine import kernels
@@ -421,11 +420,7 @@ def _weights_of(labels, weights):
     if isinstance(weights, Ragged):
         return weights
     weights = np.ones(len(labels), np.float32) if weights is None else weights
-    is_ragged = isinstance(labels, Ragged)
-    if (is_ragged or labels.ndim == 1) and weights.size != len(labels):
-        advice = "Pass one weight for each example."
-        check_shape("Sample weights", weights, (len(labels),), advice=advice)
-    if is_ragged:
+    if isinstance(labels, Ragged):
         of_tokens = np.repeat(weights * np.float32(1), labels.lengths)
         return Ragged.from_flat(of_tokens, labels.lengths)
     return weights

@@ -17,6 +17,7 @@ from bert_keras.checks import (
     as_str,
     check_int,
     check_same_length,
+    check_shape,
     is_column,
     is_int,
     is_table,
@@ -364,8 +365,11 @@ def check_is_dataset(x):
 
 
 def check_labels_and_weights(x, y, sample_weight=None):
-    """Raises `ValueError` unless inputs, labels and finite weights have the same length."""
-    columns = [("labels", y)]
+    """Raises `ValueError` unless inputs, labels and finite weights have the same length.
+
+    Texts, and ready inputs with one label each, have one weight each too.
+    """
+    columns, is_one_each = [("labels", y)], not isinstance(x, dict) or getattr(y, "ndim", 0) == 1
     for weights in sample_weight.values() if isinstance(sample_weight, dict) else [sample_weight]:
         columns.append(("sample weights", weights))
         if not np.isfinite(np.asarray(0.0 if weights is None else weights, "float64")).all():
@@ -374,6 +378,9 @@ def check_labels_and_weights(x, y, sample_weight=None):
         count = None if values is None else range(num_examples(values))
         rule = f"There must be as many {name} as examples"
         check_same_length(rule, examples=range(num_examples(x)), **{name: count})
+        if name == "sample weights" and is_one_each and count and np.size(values) != len(count):
+            advice = "Pass one weight for each example."
+            check_shape("Sample weights", np.asarray(values), (len(count),), advice=advice)
 
 
 def check_bucket_window(bucket_window, columns, shuffle):
