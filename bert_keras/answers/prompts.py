@@ -68,17 +68,19 @@ def prompt_text(
 
 
 def split_marker(tokenizer: Any, marker: str) -> tuple[list[int], str]:
-    """Returns the id of a marker that is a token, and the text of one that is none.
+    """Returns the id of the token that a marker is or begins with, and the text after it.
 
     Args:
         tokenizer: a `TextEncoder`.
-        marker: a token such as `"[unused0]"`, or a text such as `"query: "`.
+        marker: a token such as `"[unused0]"`, a text such as `"query: "`, or a token in brackets
+            and a text.
 
     Returns:
         A list of at most one id, and a str.
     """
-    for token in (marker, marker.strip()):
+    first = re.match(r"(\[\w+\]|<\w+>)?", marker)[0]
+    for token, text in ((marker, ""), (marker.strip(), ""), (first, marker.removeprefix(first))):
         id = tokenizer.find(token) if token else None
         if id is not None:
-            return [id], ""
+            return [id], text
     return [], marker

@@ -133,6 +133,17 @@ def test_each_layout_gives_the_embedder_back(tmp_path, layout, options):
         assert config["architectures"] == ["HF_ColBERT"]
 
 
+@pytest.mark.parametrize("prompt", ["a b ", "[unused0]a b "])
+def test_a_prompt_of_pylate_follows_the_token_that_it_puts_first(tmp_path, prompt):
+    embedder = tiny_embedder(document_length=9)
+    embedder.export_to_huggingface(tmp_path, layout="pylate")
+    path = tmp_path / "config_sentence_transformers.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"prompts": {"query": prompt}}))
+    again = bert_keras.MultiVectorEmbedder.from_preset(tmp_path)
+    (found,), (expected,) = again.embed(["c"], "query"), embedder.embed(["a b c"], "query")
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
 def test_an_embedder_s_folder_begins_a_new_projection(tmp_path):
     plain = bert_keras.TextEmbedder(tiny_embedder().backbone, tiny_preprocessor(16, VOCABULARY))
     plain.export_to_huggingface(tmp_path)
