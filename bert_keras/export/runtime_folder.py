@@ -1,7 +1,6 @@
 """A folder that answers without Keras: a program, a tokenizer, settings, and what reads them."""
 
 import ast
-import functools
 import inspect
 import pathlib
 import shutil
@@ -108,21 +107,20 @@ def library_of(answerers):
     own = [cls for cls in answerers if not cls.__module__.startswith("bert_keras.")]
     library = {"answers/own.py": _own_source(own)} if own else {}
     todo = [*_ALWAYS, *(x.__module__.partition(".")[2] for x in answerers if x not in own)]
-    todo += _imported(_OWN, library["answers/own.py"]) if own else []
+    todo += _imported(_OWN, ast.parse(library["answers/own.py"])) if own else []
     while todo:
         path = f"{(name := todo.pop()).replace('.', '/')}.py"
         if path not in library:
             library[path] = (_ROOT / path).read_text(encoding="utf-8")
-            todo += _imported(name, library[path])
+            todo += _imported(name, ast.parse(library[path]))
     folders = {pathlib.PurePath(path).parent.as_posix() for path in library}
     return library | {f"{folder}/__init__.py".removeprefix("./"): "" for folder in {*folders, "."}}
 
 
-@functools.lru_cache(64)
-def _imported(name, source):
+def _imported(name, tree):
     """Returns the modules of this package that a module imports, which it does relatively."""
     found = []
-    for node in ast.parse(source).body:
+    for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.level:
             parts = [*name.split(".")[: -node.level], *filter(None, [node.module])]
             module = ".".join(parts)
