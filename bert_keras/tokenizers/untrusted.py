@@ -41,9 +41,9 @@ def check_resource_limits(saved, backend):
 
 @functools.lru_cache(maxsize=4)
 def _check_characters(state):
-    """Raises `ValueError` if the normalizer of this state, JSON, makes too much of some characters.
+    """Raises `ValueError` if the normalizer of this state, JSON, expands some characters too much.
 
-    Most files have the same table of characters, and to check it takes longer than to read a file.
+    Most files have the same table of characters, and checking it takes longer than reading a file.
     """
     normalizer = normalizers.Sequence([])
     normalizer.__setstate__(state)

@@ -20,7 +20,7 @@ import warnings
 
 if os.environ["KERAS_BACKEND"] != "tensorflow":
     sys.modules["tensorflow"] = None  # Keras would import it to save a file.
-# Keras would import them for its plots, wrappers, tables, and checkpoints of JAX.
+# Keras would import them for its plots, wrappers, tables, and JAX checkpoints.
 unused = {"matplotlib", "sklearn", "pandas", "jax"} - {os.environ["KERAS_BACKEND"]}
 sys.modules |= dict.fromkeys(unused)
 

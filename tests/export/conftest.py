@@ -1,4 +1,4 @@
-"""For each export PyTorch lists its operators and those of ONNX again: a second."""
+"""For each export PyTorch lists its operators and those of ONNX again, which takes a second."""
 
 import functools
 
