@@ -104,9 +104,11 @@ def thresholds_of(source):
 
 def _check_source(source):
     """Refuses a program alone, which has no tokenizer, and a run that has no model yet."""
-    results = pathlib.Path(source, "results.json").expanduser()
-    has_model = any(results.with_name(name).exists() for name in ("model.keras", "config.json"))
-    if results.is_file() and not has_model and {"settings", "trials"} <= {*read_json(results)}:
+    folder = pathlib.Path(source).expanduser()
+    has_model = any([*folder.glob("model.keras"), *folder.glob("*config.json")])
+    path = folder / "results.json"
+    results = read_json(path) if path.is_file() and not has_model else {}
+    if isinstance(results, dict) and {"settings", "trials"} <= results.keys():
         raise FileNotFoundError(
             f"{source} is a run of `train` that is not finished and has no model yet. Continue it "
             f"with the same command and --output_dir {source} --resume."
