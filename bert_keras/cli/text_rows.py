@@ -46,10 +46,12 @@ def rows_of_arguments(texts, columns, has_list):
 def layout_of(path, kind, columns, separator=None, encoding=None):
     """Returns what begins a table that answers to another one, and what separates its columns.
 
-    They are those of the other one, so that Excel shows both alike. See `read_rows`.
+    They are those of the other one, so that Excel shows both alike. Excel reads UTF-8 only with a
+    mark, so answers to one of its workbooks, or to a table in another encoding, begin with one. See
+    `read_rows`.
     """
     if kind not in ("csv", "tsv"):
-        return "", ","
+        return "\ufeff" if kind == "excel" else "", ","
     is_file = path not in (None, "-")
     head = None if is_file else io.BytesIO(sys.stdin.buffer.peek())
     with open(path, "rb") if is_file else io.BufferedReader(head) as stream:
@@ -58,6 +60,7 @@ def layout_of(path, kind, columns, separator=None, encoding=None):
         path = path if is_file else "standard input"
         lines = read_lines(path, stream, encoding=encoding)
         _, separator = find_delimiter(path, lines, separator, kind, columns)
+        has_mark |= codecs.lookup(encoding or "utf-8").name != "utf-8"
         return "\ufeff" if has_mark else "", separator
 
 

@@ -14,6 +14,7 @@ import warnings
 
 import keras
 import numpy as np
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -140,11 +141,20 @@ def test_answers_to_a_table_begin_and_separate_as_it_does(
     path, output = write("x.csv", table), tmp_path / "answers.csv"
     encoded = table.encode(options[-1] if options else "utf-8")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(encoded))))
-    path = "-" if source == "-" else path
+    path, expected = "-" if source == "-" else path, "\ufeff" if options else mark
     options = ("--input_format", "csv", "--output", output, *options)
     command("classify", preset, "--input", path, *options)
     first = output.read_text(encoding="utf-8").splitlines()[0]
-    assert first.startswith(separator.join((f"{mark}编号", "text", "label", "probability")))
+    assert first.startswith(separator.join((f"{expected}编号", "text", "label", "probability")))
+
+
+def test_answers_to_a_workbook_have_the_mark_by_which_excel_knows_utf_8(command, preset, tmp_path):
+    book, output = openpyxl.Workbook(), tmp_path / "answers.csv"
+    book.active.append(["编号", "text"])
+    book.active.append([1, "good"])
+    book.save(tmp_path / "x.xlsx")
+    command("classify", preset, "--input", tmp_path / "x.xlsx", "--output", output)
+    assert output.read_text(encoding="utf-8").startswith("\ufeff编号,text,label")
 
 
 def test_a_pair_has_two_columns(command, preset, write):
