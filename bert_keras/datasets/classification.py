@@ -297,7 +297,9 @@ def _as_float(text):
 
 
 def _names_of(path, values, problem_type):
-    """Returns the labels that occur, in alphabetical order; remarks on those that look wrong.
+    """Returns the labels that occur, numbers in their order, other names in that of the alphabet.
+
+    Remarks on those that look wrong.
 
     Raises:
         ValueError: there are no labels, or there is a single class.
@@ -305,6 +307,8 @@ def _names_of(path, values, problem_type):
     if problem_type == "multi_label":
         values = [name for row in values for name in row]
     names = tuple(sorted({*values}))
+    if all(is_number(name) and name.isascii() for name in names):
+        names = tuple(sorted(names, key=int))
     if not do_recur(values):
         print(
             f"{path}: {len(names)} labels in {len(values)} rows, such as {shorten(values[:3])}. Is "

@@ -117,6 +117,7 @@ LAYOUTS = [
     case("SNLI's -", "a.tsv", tsv(("a", "yes"), ("x", "-"), ("b", "no"))),
     case("SNLI's -1", "a.csv", "text,label\na,2\nx,-1\nb,0\nc,1\n", "abc", [2, 0, 1], "0 1 2"),
     case("-1, 0 and 1", "a.csv", "text,label\na,1\nb,-1\nc,0\n", "abc", [2, 0, 1], "-1 0 1"),
+    case("numbers in their order", "a.csv", "text,label\na,10\nb,9\n", labels=[1, 0], names="9 10"),
     case("a column per label", "a.csv", JIGSAW, "ab", [[1, 0], [0, 0]], "toxic insult",
          label="toxic,insult", **MULTI),
     case("a column of bools per label", "a.csv", "text,x,y\na,True,False\nb,False,false\n", "ab",
