@@ -804,6 +804,8 @@ class Task(AdaptedTask, BuiltModel):
         if kind == "arrays" and dtype in "OU" and y is not None:
             # Names, or a list, which Keras would take for several outputs.
             y = self.encode_ready_labels(y, x)
+        if kind == "arrays" and np.ndim(sample_weight):
+            check_labels_and_weights(x, y, keras.ops.convert_to_numpy(sample_weight))
         # Here, since `test_on_batch` of TensorFlow passes weights of unknown rank.
         return x, y, self.batch_weights(x, y, sample_weight)
 

@@ -126,6 +126,9 @@ def test_weights_of_another_shape_are_refused_before_any_step(task):
         for inputs in (x, texts):
             with pytest.raises(ValueError, match=message):
                 method(inputs, y, sample_weight=wide, verbose=0)
+    for method in (task.train_on_batch, task.test_on_batch):
+        with pytest.raises(ValueError, match=message):
+            method(x, y, wide)
     with pytest.raises(ValueError, match=message):
         task.fit(Batches(lambda x, y: (x, y, wide)), verbose=0)
     narrow, flat = (
