@@ -139,8 +139,8 @@ def _decoded(lines, path, allow_nul, encoding):
             _refuse_binary(path, number, raw)
             raise ValueError(
                 f"{path}, line {number}, byte {offset + error.start}: 0x{raw[error.start]:02x} is "
-                f"not {encoding.upper()}. Convert it by `iconv -f ENCODING -t utf-8`, or pass as "
-                f"`encoding` that of the file. It reads as {_readings(raw) or 'no other one'}."
+                f"not {encoding.upper()}. Convert it by `iconv -f ENCODING -t utf-8`, or, for a "
+                f"file of texts, name its `encoding`. It reads as {_readings(raw) or 'no other'}."
             ) from error
         if "\0" in line and not allow_nul:
             _refuse_binary(path, number, raw)
