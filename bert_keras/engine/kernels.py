@@ -9,6 +9,7 @@ Why: docs/benchmarks.md has the times of each; what is not listed here is left t
   once.
 - Local attention: in blocks if there are enough of them (`LEAST_BLOCKS`), otherwise by a mask.
 - Dropout: cheaper random numbers on JAX, and on PyTorch's CPU, where masks are smaller too.
+- Gradients of residual branches: XLA would compute small ones again in each block below.
 
 The part about attention can go when
 `test_keras_s_attention_takes_no_bias_beside_a_mask_on_pytorch` fails.
@@ -288,6 +289,29 @@ def has_accelerator():
     import tensorflow as tf
 
     return bool(tf.config.list_physical_devices("GPU"))
+
+
+def computed_once(function):
+    """Returns a function of tensors whose results XLA stores on a CPU, whoever uses them.
+
+    XLA computes small values again for each use: the gradient of a residual branch in all blocks
+    below, so that the time of a step, and of compiling it, grew with the square of their number.
+    """
+    if _BACKEND != "jax":
+        return function
+    import jax
+
+    compiled = jax.jit(function)
+
+    def stored(*args):
+        if has_accelerator():
+            return function(*args)
+        from jax.experimental.xla_metadata import set_xla_metadata
+
+        with set_xla_metadata(inlineable="false"):  # Otherwise XLA copies it to where it is called.
+            return compiled(*args)
+
+    return stored
 
 
 def is_torch(x):

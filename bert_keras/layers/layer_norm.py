@@ -51,7 +51,7 @@ class LayerNorm(DirectCall, keras.layers.LayerNormalization):
                 return super().call(inputs)
             return kernels.layer_norm(inputs, gamma, self.beta, self.epsilon)
         weights = (w if w is None else ops.convert_to_tensor(w) for w in (self.gamma, self.beta))
-        normalize = with_gradient(self._normalize, self._gradient)
+        normalize = with_gradient(self._normalize, lambda *args: _gradient(*args, self.epsilon))
         outputs = normalize(ops.convert_to_tensor(inputs), *weights)
         return ops.cast(outputs, self.compute_dtype)
 
@@ -67,24 +67,26 @@ class LayerNorm(DirectCall, keras.layers.LayerNormalization):
         outputs = centred * (ops.rsqrt(variance + self.epsilon) * gamma)
         return outputs if beta is None else outputs + ops.cast(beta, dtype)
 
-    def _gradient(self, upstream, x, gamma, beta):
-        dtypes = x.dtype, gamma.dtype
-        dtype = keras.backend.result_type(x.dtype, "float32")
-        upstream, x, gamma = (ops.cast(tensor, dtype) for tensor in (upstream, x, gamma))
-        centred = x - ops.mean(x, axis=-1, keepdims=True)
-        variance = ops.mean(centred * centred, axis=-1, keepdims=True)
-        # Adding `0 * upstream` makes this depend on the upstream gradient, so that XLA cannot
-        # compute what follows in the forward pass and keep it.
-        inverse = ops.rsqrt(variance + self.epsilon + 0 * upstream[..., :1])
-        normal = centred * inverse
-        along = upstream * normal
-        if kernels.has_accelerator():
-            means = [ops.mean(d * gamma, axis=-1, keepdims=True) for d in (upstream, along)]
-        else:  # As products, since XLA on a CPU would store `gamma` for each row.
-            weights = ops.expand_dims(gamma / x.shape[-1], -1)
-            means = kernels.dense(upstream, weights), kernels.dense(along, weights)
-        x_gradient = inverse * (upstream * gamma - means[0] - normal * means[1])
-        rows = tuple(range(len(x.shape) - 1))
-        gamma_gradient = ops.cast(ops.sum(along, axis=rows), dtypes[1])
-        beta_gradient = None if beta is None else ops.cast(ops.sum(upstream, axis=rows), beta.dtype)
-        return ops.cast(x_gradient, dtypes[0]), gamma_gradient, beta_gradient
+
+@kernels.computed_once
+def _gradient(upstream, x, gamma, beta, epsilon):
+    dtypes = x.dtype, gamma.dtype
+    dtype = keras.backend.result_type(x.dtype, "float32")
+    upstream, x, gamma = (ops.cast(tensor, dtype) for tensor in (upstream, x, gamma))
+    centred = x - ops.mean(x, axis=-1, keepdims=True)
+    variance = ops.mean(centred * centred, axis=-1, keepdims=True)
+    # Adding `0 * upstream` makes this depend on the upstream gradient, so that XLA cannot
+    # compute what follows in the forward pass and keep it.
+    inverse = ops.rsqrt(variance + epsilon + 0 * upstream[..., :1])
+    normal = centred * inverse
+    along = upstream * normal
+    if kernels.has_accelerator():
+        means = [ops.mean(d * gamma, axis=-1, keepdims=True) for d in (upstream, along)]
+    else:  # As products, since XLA on a CPU would store `gamma` for each row.
+        weights = ops.expand_dims(gamma / x.shape[-1], -1)
+        means = kernels.dense(upstream, weights), kernels.dense(along, weights)
+    x_gradient = inverse * (upstream * gamma - means[0] - normal * means[1])
+    rows = tuple(range(len(x.shape) - 1))
+    gamma_gradient = ops.cast(ops.sum(along, axis=rows), dtypes[1])
+    beta_gradient = None if beta is None else ops.cast(ops.sum(upstream, axis=rows), beta.dtype)
+    return ops.cast(x_gradient, dtypes[0]), gamma_gradient, beta_gradient
