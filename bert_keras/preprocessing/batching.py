@@ -450,8 +450,9 @@ def prediction_batches(
     """
     kind = "accelerator" if kernels.has_accelerator() else "cpu"
     size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
-    # Round a small number of rows up to a power of two, so that few shapes are compiled.
-    size = min(size, 1 << (len(rows.lengths) - 1).bit_length())
+    # Few rows are rounded up to a power of two, or to three quarters of it: few shapes to compile.
+    power = 1 << (len(rows.lengths) - 1).bit_length()
+    size = min(size, next(x for x in (power * 3 // 4, power) if x >= len(rows.lengths)))
     budget, buckets = None, None
     if rows.max_length:
         buckets = rows.buckets or buckets_of(rows.max_length) + rows.further_lengths
