@@ -20,13 +20,14 @@ MODES = ("int8", "int4", "float8")
 
 
 def check_can_quantize(model, mode, config):
-    """Raises `ValueError`, before any change, if the result could not be saved or would break."""
-    check_choice("mode", getattr(config, "mode", None) if mode is None else mode, MODES)
+    """Returns the mode; raises `ValueError` if the result could not be saved or would break."""
+    mode = check_choice("mode", getattr(config, "mode", None) if mode is None else mode, MODES)
     if any(getattr(layer, "has_adapter", False) for layer in all_layers(model)):
         raise ValueError(
             f"Adapters cannot be quantized, and {model.name} has some. Merge them first, by "
             "`merge_lora()` of the task or `merge_adapters()` of the backbone."
         )
+    return mode
 
 
 def quantized_config(model):

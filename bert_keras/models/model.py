@@ -21,6 +21,7 @@ from bert_keras.engine import quantized, variable_paths
 from bert_keras.engine.atomic_files import replacing, replacing_files
 from bert_keras.engine.fast_layer_call import adds_nothing
 from bert_keras.engine.keras_internals import all_layers, own_metrics
+from bert_keras.engine.kernels import has_accelerator
 from bert_keras.engine.prediction import batches_of, predicted, resolve_verbose, with_progress
 from bert_keras.engine.train_step import (
     AtomicTrainStep,
@@ -34,6 +35,7 @@ from bert_keras.engine.train_step import (
 from bert_keras.inputs import TOKEN_IDS, check_keys
 from bert_keras.migration_hints import NotHere, missing_attribute
 from bert_keras.models.export_mixin import ExportMixin
+from bert_keras.presets.assign import warn
 from bert_keras.signatures import check_arguments, parameters_of, with_signature
 from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
 
@@ -369,7 +371,8 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
         """Like `keras.Model.quantize`; a `.keras` file restores the quantized layers.
 
         It saves memory and makes files smaller. On the CPU, int8 saves time only on JAX; TensorFlow
-        and PyTorch multiply int8 several times as slowly as float32, see docs/benchmarks.md.
+        and PyTorch multiply int8 several times as slowly as float32, and a warning says so. An
+        exported float32 program that is quantized afterwards is faster, see docs/export.md.
 
         Args:
             mode: `"int8"`, `"int4"` or `"float8"`; by default that of `config`.
@@ -381,7 +384,14 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
         Raises:
             ValueError: another mode, or the model has adapters; nothing was changed.
         """
-        quantized.check_can_quantize(self, mode, config)
+        mode = quantized.check_can_quantize(self, mode, config)
+        if mode == "int8" and keras.backend.backend() != "jax" and not has_accelerator():
+            warn(
+                "On a CPU, int8 saves memory, not time: TensorFlow and PyTorch multiply it several "
+                "times as slowly as float32. For speed, export the float32 model by "
+                "`export(path, 'onnx')` or `export(path, 'openvino')`, and quantize that program, "
+                "see docs/export.md."
+            )
         with quantized.replacing_weights():
             super().quantize(mode, config=config, filters=filters, **kwargs)
 

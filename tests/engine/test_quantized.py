@@ -10,6 +10,7 @@ from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
 from bert_keras.engine.quantized import check_can_quantize
+from bert_keras.models import model as model_module
 
 TEXTS = ["a b c", "d e f g", "h"]
 pytestmark = [
@@ -147,6 +148,19 @@ def test_adapters_and_modes_that_need_data_are_refused_before_anything_changes()
     assert not quantized_layers(task)
     task.quantize("int8")
     assert quantized_layers(task)
+
+
+@pytest.mark.each_backend
+@pytest.mark.filterwarnings("always")
+def test_int8_warns_that_it_is_slow_on_a_cpu_without_jax(task, recwarn, monkeypatch):
+    task.quantize("int8", filters="query")
+    places = [x.filename for x in recwarn if "saves memory, not time" in str(x.message)]
+    assert places == ([] if keras.backend.backend() == "jax" else [__file__])
+    recwarn.clear()
+    monkeypatch.setattr(model_module, "has_accelerator", lambda: True)
+    task.quantize("int8", filters="key")
+    task.backbone.quantize("int4", filters="value")
+    assert not [x for x in recwarn if "saves memory" in str(x.message)]
 
 
 def test_presets_and_hugging_faces_folders_refuse_a_quantized_model(task, tmp_path):
