@@ -7,6 +7,7 @@ Why: docs/benchmarks.md has the times of each; what is not listed here is left t
   TensorFlow, on processors without bfloat16 instructions, sums in float32 and drops the last 16
   bits, so that all results are too close to 0. Both compute a float32 result here, which is rounded
   once.
+- TensorFlow swaps the axes of heads as integers, without oneDNN.
 - Local attention: in blocks if there are enough of them (`LEAST_BLOCKS`), otherwise by a mask.
 - Dropout: cheaper random numbers on JAX, and on PyTorch's CPU, where masks are smaller too.
 - Gradients of residual branches: XLA would compute small ones again in each block below.
@@ -255,6 +256,8 @@ def value_of(x):
 
 def heads_first(x):
     """Returns a tensor with its second and third axes swapped: positions and heads."""
+    if _BACKEND == "tensorflow" and not has_accelerator():
+        return _swapped(x)
     return x.transpose(1, 2) if is_torch(x) else ops.swapaxes(x, 1, 2)
 
 
@@ -431,3 +434,12 @@ if _BACKEND == "torch":
 
     # PyTorch reads it in every call; computing it takes longer than a small product.
     _Mixed.forward.__signature__ = inspect.signature(_Mixed.forward)
+
+if _BACKEND == "tensorflow":
+    import tensorflow as tf
+
+    @tf.custom_gradient
+    def _swapped(x):
+        # As integers: for floats, oneDNN wakes all threads, which takes longer than a small tensor.
+        bits = tf.bitcast(x, {2: "int16", 4: "int32", 8: "int64"}[x.dtype.size])
+        return tf.bitcast(tf.transpose(bits, [0, 2, 1, 3]), x.dtype), _swapped

@@ -114,7 +114,7 @@ def _torch_function(model, options):
 
 
 def _tensors(inputs):
-    return keras.tree.map_structure(keras.ops.convert_to_tensor, inputs)
+    return {name: keras.ops.convert_to_tensor(value) for name, value in inputs.items()}
 
 
 _FUNCTIONS = {"jax": _jax_function, "tensorflow": _tensorflow_function, "torch": _torch_function}

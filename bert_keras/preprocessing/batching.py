@@ -55,15 +55,20 @@ def length_buckets(max_length: int, step: int = 8, first: int = 16) -> tuple[int
     return (*short, *middle, *range(128, max_length, 4 * step), max_length)
 
 
-def buckets_of(max_length: int) -> tuple[int, ...]:
+def buckets_of(max_length: int, step: int = 4) -> tuple[int, ...]:
     """Returns the lengths that batches are padded to: finer on PyTorch, which compiles nothing.
 
     They do not depend on the data, so that several calls of `evaluate` share most compiled lengths.
     On an accelerator they are multiples of 8, as its attention kernels need.
+
+    Args:
+        max_length: int, the last length.
+        step: int, the distance between short lengths on PyTorch on a CPU. `predict` passes 1. In
+            training, few sizes let tensors use memory again that others freed.
     """
     if COMPILES_SHAPES or kernels.has_accelerator():
         return length_buckets(max_length, first=8)
-    return length_buckets(max_length, step=4, first=4)
+    return length_buckets(max_length, step, first=step)
 
 
 def bucket_lengths(lengths: ArrayLike, buckets: Sequence[int]) -> NDArray[np.int64]:
@@ -455,7 +460,7 @@ def prediction_batches(
     size = min(size, next(x for x in (power * 3 // 4, power) if x >= len(rows.lengths)))
     budget, buckets = None, None
     if rows.max_length:
-        buckets = rows.buckets or buckets_of(rows.max_length) + rows.further_lengths
+        buckets = rows.buckets or buckets_of(rows.max_length, step=1) + rows.further_lengths
         if batch_size is None and (kind != "cpu" or not COMPILES_SHAPES):
             budget = max(1, TOKENS_AT_ONCE[kind] // rows.sequences_per_row)
     batches = sorted_batches(rows.lengths, size, budget, buckets)

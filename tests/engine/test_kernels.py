@@ -7,7 +7,7 @@ from checks import assert_close, gradients
 from keras import ops
 
 from bert_keras.engine import kernels as backends
-from bert_keras.engine.kernels import dense
+from bert_keras.engine.kernels import dense, heads_first
 
 GENERATOR = np.random.default_rng(0)
 
@@ -42,6 +42,19 @@ if keras.backend.backend() == "tensorflow":
         operations = [o.type for o in function.get_concrete_function().graph.get_operations()]
         shapes = ("Shape", "StridedSlice", "ConcatV2", "Pack", "Prod", "GatherV2")
         assert sum(map(operations.count, shapes)) == num_operations
+
+    @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+    def test_heads_are_swapped_as_integers(dtype):
+        x = tf.cast(arrays((2, 3, 4, 5))[0], dtype)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            swapped = heads_first(x)
+            loss = tf.reduce_sum(swapped**3)
+        assert tf.reduce_all(swapped == tf.transpose(x, [0, 2, 1, 3]))
+        assert tf.reduce_all(tape.gradient(loss, x) == 3 * x**2)
+        graph = tf.function(heads_first).get_concrete_function(x).graph
+        types = [o.inputs[0].dtype for o in graph.get_operations() if o.type == "Transpose"]
+        assert len(types) == 1 and types[0].is_integer
 
 
 @pytest.mark.bounded("Half a unit in the last of 8 bits is what rounding once can change.")
