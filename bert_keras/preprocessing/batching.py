@@ -455,9 +455,11 @@ def prediction_batches(
     """
     kind = "accelerator" if kernels.has_accelerator() else "cpu"
     size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
-    # Few rows are rounded up to a power of two, or to three quarters of it: few shapes to compile.
-    power = 1 << (len(rows.lengths) - 1).bit_length()
-    size = min(size, next(x for x in (power * 3 // 4, power) if x >= len(rows.lengths)))
+    # Few rows are rounded up to a power of two or, above 8, to three quarters of one, so that few
+    # shapes are compiled.
+    num_rows = len(rows.lengths)
+    power = 1 << (num_rows - 1).bit_length()
+    size = min(size, power * 3 // 4 if 8 < num_rows <= power * 3 // 4 else power)
     budget, buckets = None, None
     if rows.max_length:
         buckets = rows.buckets or buckets_of(rows.max_length, step=1) + rows.further_lengths

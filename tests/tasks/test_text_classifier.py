@@ -46,11 +46,11 @@ def test_an_accelerator_gets_lengths_of_eight_and_large_batches(shared_classifie
     assert sum(rows for rows, _ in shapes) == 1200 and max(map(np.prod, shapes)) == 16384
 
 
-def test_few_rows_are_filled_up_by_half_at_most(shared_classifier, monkeypatch):
+def test_few_rows_are_filled_up_to_few_sizes(shared_classifier, monkeypatch):
     monkeypatch.setattr(batching, "COMPILES_SHAPES", True)
     rows = [shared_classifier.encode_texts((TEXTS * 8)[:n]) for n in (1, 3, 5, 9, 20, 25, 33)]
     sizes = [batching.prediction_batches(x)[1] for x in rows]
-    assert sizes == [1, 3, 6, 12, 24, 32, 32]
+    assert sizes == [1, 4, 8, 12, 24, 32, 32]
 
 
 def test_text_and_ready_inputs_give_the_same_in_batches_of_any_size(shared_classifier):
