@@ -261,6 +261,21 @@ def heads_first(x):
     return x.transpose(1, 2) if is_torch(x) else ops.swapaxes(x, 1, 2)
 
 
+def _swapped(x):
+    """Returns a tensor of TensorFlow with its second and third axes swapped, as integers.
+
+    For floats, oneDNN wakes all threads, which takes longer than a small tensor.
+    """
+    import tensorflow as tf
+
+    @tf.custom_gradient
+    def swapped(x):
+        bits = tf.bitcast(x, {2: "int16", 4: "int32", 8: "int64"}[x.dtype.size])
+        return tf.bitcast(tf.transpose(bits, [0, 2, 1, 3]), x.dtype), swapped
+
+    return swapped(x)
+
+
 def split_heads(x, num_heads):
     """Returns `(batch, seq_len, width)` as `(batch, seq_len, num_heads, width / num_heads)`."""
     if is_torch(x):
@@ -434,12 +449,3 @@ if _BACKEND == "torch":
 
     # PyTorch reads it in every call; computing it takes longer than a small product.
     _Mixed.forward.__signature__ = inspect.signature(_Mixed.forward)
-
-if _BACKEND == "tensorflow":
-    import tensorflow as tf
-
-    @tf.custom_gradient
-    def _swapped(x):
-        # As integers: for floats, oneDNN wakes all threads, which takes longer than a small tensor.
-        bits = tf.bitcast(x, {2: "int16", 4: "int32", 8: "int64"}[x.dtype.size])
-        return tf.bitcast(tf.transpose(bits, [0, 2, 1, 3]), x.dtype), _swapped
