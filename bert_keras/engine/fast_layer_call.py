@@ -6,11 +6,13 @@ TensorFlow do so once per graph, PyTorch at every step (docs/benchmarks.md has t
 Remove when `test_keras_s_layer_call_runs_a_hundred_functions_on_pytorch` fails.
 """
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import keras
 
-from bert_keras.engine.keras_internals import is_plain, scopes, takes_training
+from bert_keras.engine.keras_internals import CallContext, is_plain, scopes, takes_training
 
 # Types of arguments that are not tensors.
 _SETTINGS = (type(None), bool, int, float, str)
@@ -51,6 +53,22 @@ def call_layer(layer: keras.layers.Layer, *args: Any, **kwargs: Any) -> Any:
     return layer(*args, **kwargs)
 
 
+@contextlib.contextmanager
+def outer_call() -> Iterator[None]:
+    """Stands for the call of an outer layer in inference mode, so that a model is called directly.
+
+    Keras's outermost call clears the losses of all layers, which takes a tenth of the time of a
+    small model. So this is for models whose layers add none.
+    """
+    before = getattr(scopes, "current_call_ctx", None)
+    scopes.current_call_ctx = context = CallContext(entry_layer=None)
+    context.set_value("training", False)
+    try:
+        yield
+    finally:
+        scopes.current_call_ctx = before
+
+
 def adds_nothing(layer: keras.layers.Layer, args: tuple, kwargs: dict[str, Any]) -> bool:
     """Whether `Layer.__call__` would pass these arguments to `layer.call` and add nothing.
 
@@ -58,11 +76,12 @@ def adds_nothing(layer: keras.layers.Layer, args: tuple, kwargs: dict[str, Any])
     """
     if not _IS_TORCH:
         return False
-    context = getattr(scopes, "current_call_ctx", None)
+    scope_of = scopes.__dict__.get
+    context = scope_of("current_call_ctx")
     if context is None:
         return False
     training = context.get_value("training")
-    if takes_training(layer) and kwargs.get("training") is None:
+    if kwargs.get("training") is None and takes_training(layer):
         kwargs["training"] = training
     # Every attribute of a layer takes longer to find than an item of this dict.
     attributes, policy = vars(layer), layer.dtype_policy
@@ -81,7 +100,7 @@ def adds_nothing(layer: keras.layers.Layer, args: tuple, kwargs: dict[str, Any])
                 or getattr(x, "_keras_mask", None) is not None
             ):
                 return False
-    scope = getattr(scopes, "autocast_scope", None)
+    scope = scope_of("autocast_scope")
     return (
         attributes["built"]
         and kwargs.get("training", training) == training

@@ -14,10 +14,13 @@ import keras
 # Without it the package cannot be imported: layers read the present call and precision here.
 from keras.src.backend.common.global_state import GLOBAL_STATE_TRACKER as scopes
 
+# Without it the package cannot be imported: `predict` on PyTorch makes one for each batch.
+from keras.src.layers.layer import CallContext
+
 # Without it the package cannot be imported: `predict` and `fit` read data sets through it.
 from keras.src.trainers import data_adapters
 
-__all__ = ["data_adapters", "scopes"]
+__all__ = ["CallContext", "data_adapters", "scopes"]
 
 # `save` and `load_model` look for the attributes that no layer saves under this name. Keras 3.15
 # stores them under another name, so it would make a layer to find them for each layer of a file.

@@ -187,7 +187,7 @@ def dense(x, kernel, bias=None):
         float tensor `(..., units)`, of the dtype of `x`.
     """
     x, kernel = value_of(x), value_of(kernel)
-    if is_torch(x) and x.dtype == kernel.dtype:
+    if _BACKEND == "torch" and x.dtype == kernel.dtype:
         # One operation on the rows of `x`; `keras.ops` would take several.
         rows = x.flatten(0, -2)
         product = rows @ kernel if bias is None else torch.addmm(value_of(bias), rows, kernel)
@@ -242,9 +242,11 @@ def crossentropy(labels, logits):
 
 def value_of(x):
     """Returns `ops.convert_to_tensor(x)`; a tensor or a variable of PyTorch takes no detour."""
-    if is_torch(x):
+    if _BACKEND != "torch":
+        return ops.convert_to_tensor(x)
+    if isinstance(x, torch.Tensor):
         return x
-    if _BACKEND != "torch" or not isinstance(x, keras.Variable):
+    if not isinstance(x, keras.Variable):
         return ops.convert_to_tensor(x)
     # `Variable.value` calls ten functions, which check whether a scope replaces, casts or moves it.
     scope = scopes.__dict__.get

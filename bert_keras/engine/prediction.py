@@ -17,6 +17,7 @@ import keras
 from bert_keras import distribution
 from bert_keras.checks import check_int
 from bert_keras.engine import variable_paths
+from bert_keras.engine.fast_layer_call import outer_call
 from bert_keras.engine.interrupts import defer_signals
 from bert_keras.engine.keras_internals import data_adapters, takes_training, values
 from bert_keras.engine.train_step import is_distributed, runs_cuda_graphs
@@ -106,7 +107,20 @@ def _torch_function(model, options):
     is_compiled = model.jit_compile and not model.run_eagerly
     call = functools.partial(torch.compile(model) if is_compiled else model, **options)
     if model.run_eagerly or not runs_cuda_graphs():
-        return torch.inference_mode()(lambda inputs: call(_tensors(inputs)))
+        adds_losses = None
+
+        @torch.inference_mode()
+        def predict(inputs):
+            nonlocal adds_losses
+            if adds_losses is False:
+                with outer_call():
+                    return call(_tensors(inputs))
+            outputs = call(_tensors(inputs))
+            # The context of a call would make `torch.compile` compile again.
+            adds_losses = is_compiled or bool(model.losses)
+            return outputs
+
+        return predict
     from bert_keras.engine import cuda_graphs
 
     graphed = cuda_graphs.GraphedStep(call, most_graphs=cuda_graphs.MOST_PREDICTIONS)

@@ -90,13 +90,18 @@ def test_a_layer_of_a_remat_scope_is_called_by_keras(asked):
     assert layer in asked
 
 
-def test_a_text_costs_one_of_keras_s_calls(asked):
-    """That of the task, and none of its backbone, head, pooler, tables and dense layers."""
+@pytest.mark.parametrize("adds_losses", [False, True])
+def test_predict_is_called_by_keras_where_layers_add_losses(asked, adds_losses):
     classifier = tiny_classifier()
-    classifier.predict(INPUTS, verbose=0)
+    if adds_losses:
+        classifier.head.activity_regularizer = keras.regularizers.L2(1.0)
+    first = classifier.predict(INPUTS, verbose=0)
     asked.clear()
-    classifier.predict(INPUTS, verbose=0)
-    assert asked == [classifier]
+    np.testing.assert_array_equal(classifier.predict(INPUTS, verbose=0), first)
+    assert asked == ([classifier, classifier.head] if adds_losses else [])
+    assert len(classifier.losses) == adds_losses  # Of the last call alone.
+    classifier(INPUTS)  # After `predict`, a call of the user's own is an outermost one again.
+    assert asked[-1 - adds_losses] is classifier
 
 
 def test_hooks_run():
