@@ -133,15 +133,6 @@ def test_each_layout_gives_the_embedder_back(tmp_path, layout, options):
         assert config["architectures"] == ["HF_ColBERT"]
 
 
-@pytest.mark.parametrize("own", [None, 9, 12])
-def test_documents_are_cut_at_their_own_length_or_at_that_of_the_folder(tmp_path, own):
-    tiny_embedder(document_length=own).export_to_huggingface(tmp_path)
-    path = tmp_path / "sentence_bert_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"max_seq_length": 10}))
-    again = bert_keras.MultiVectorEmbedder.from_preset(tmp_path)
-    assert len(again.embed("a b c d e f g h a b c d e f g h")) == (own or 10)
-
-
 @pytest.mark.parametrize("prompt", ["a b ", "[unused0]a b "])
 def test_a_prompt_of_pylate_follows_the_token_that_it_puts_first(tmp_path, prompt):
     embedder = tiny_embedder(document_length=9)

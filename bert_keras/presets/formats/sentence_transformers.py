@@ -105,13 +105,9 @@ class SentenceTransformersFolder(HuggingFaceFolder):
     def max_length(self, task, tokenizer):
         """Returns the longest sequence that a task reads; the folder sets that of an embedder."""
         length = read_sentence_settings(self.folder).get("max_seq_length")
-        is_late = has_head_of(task, "MultiVectorEmbedder") and self._is_late()
-        if length is None or not (is_late or has_head_of(task, *_EMBEDDERS)):
+        if length is None or not has_head_of(task, *_EMBEDDERS):
             return super().max_length(task, tokenizer)
-        length = check_int(f"max_seq_length` in `{self.folder}", length)
-        # The lengths of queries and of documents may be larger.
-        own = self.task_arguments(task) if is_late else {}
-        return max(length, *(own.get(f"{kind}_length") or 0 for kind in ("query", "document")))
+        return check_int(f"max_seq_length` in `{self.folder}", length)
 
     def task_arguments(self, task, chosen=()):
         """Returns the arguments of a task in the folder, see `Checkpoint.task_arguments`.
