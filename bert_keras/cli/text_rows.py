@@ -46,9 +46,8 @@ def rows_of_arguments(texts, columns, has_list):
 def layout_of(path, kind, columns, separator=None, encoding=None):
     """Returns what begins a table that answers to another one, and what separates its columns.
 
-    They are those of the other one, so that Excel shows both alike. Excel reads UTF-8 only with a
-    mark, so answers to one of its workbooks, or to a table in another encoding, begin with one. See
-    `read_rows`.
+    The separator is that of the other table, see `read_rows`. Excel reads UTF-8 only after a mark,
+    so there is one if the other table has one, is a workbook, or is in another encoding.
     """
     if kind not in ("csv", "tsv"):
         return "\ufeff" if kind == "excel" else "", ","
@@ -60,7 +59,7 @@ def layout_of(path, kind, columns, separator=None, encoding=None):
         path = path if is_file else "standard input"
         lines = read_lines(path, stream, encoding=encoding)
         _, separator = find_delimiter(path, lines, separator, kind, columns)
-        has_mark |= codecs.lookup(encoding or "utf-8").name != "utf-8"
+        has_mark |= codecs.lookup(encoding or "utf-8").name not in ("utf-8", "ascii")
         return "\ufeff" if has_mark else "", separator
 
 

@@ -297,9 +297,9 @@ def _as_float(text):
 
 
 def _names_of(path, values, problem_type):
-    """Returns the labels that occur, numbers in their order, other names in that of the alphabet.
+    """Returns the labels that occur, sorted: as numbers if all are whole numbers.
 
-    Remarks on those that look wrong.
+    It prints a remark on labels that look wrong.
 
     Raises:
         ValueError: there are no labels, or there is a single class.

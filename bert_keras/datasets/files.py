@@ -139,8 +139,9 @@ def _decoded(lines, path, allow_nul, encoding):
             _refuse_binary(path, number, raw)
             raise ValueError(
                 f"{path}, line {number}, byte {offset + error.start}: 0x{raw[error.start]:02x} is "
-                f"not {encoding.upper()}. Convert it by `iconv -f ENCODING -t utf-8`, or, for a "
-                f"file of texts, name its `encoding`. It reads as {_readings(raw) or 'no other'}."
+                f"not {encoding.upper()}. Convert it by `iconv -f ENCODING -t utf-8`, or pass its "
+                f"`encoding` where the reader takes one. It reads as "
+                f"{_readings(raw) or 'no other encoding'}."
             ) from error
         if "\0" in line and not allow_nul:
             _refuse_binary(path, number, raw)

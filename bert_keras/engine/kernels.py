@@ -7,7 +7,7 @@ Why: docs/benchmarks.md has the times of each; what is not listed here is left t
   TensorFlow, on processors without bfloat16 instructions, sums in float32 and drops the last 16
   bits, so that all results are too close to 0. Both compute a float32 result here, which is rounded
   once.
-- TensorFlow swaps the axes of heads as integers, without oneDNN.
+- TensorFlow on a CPU swaps the axes of heads as integers, without oneDNN.
 - Local attention: in blocks if there are enough of them (`LEAST_BLOCKS`), otherwise by a mask.
 - Dropout: cheaper random numbers on JAX, and on PyTorch's CPU, where masks are smaller too.
 - Gradients of residual branches: XLA would compute small ones again in each block below.
@@ -16,6 +16,7 @@ The part about attention can go when
 `test_keras_s_attention_takes_no_bias_beside_a_mask_on_pytorch` fails.
 """
 
+import contextvars
 import functools
 import inspect
 
@@ -32,6 +33,8 @@ if _BACKEND == "torch":
 
 # The lowest float32. Adding a score does not change it: if all keys are masked, they score equally.
 _LOWEST = float(np.finfo("float32").min)
+# Whether a program is being written, for other machines and libraries than those of this process.
+exports_program = contextvars.ContextVar("exports_program", default=False)
 # With fewer blocks, local attention by a mask over all pairs of positions is faster.
 LEAST_BLOCKS = {"jax": 8, "tensorflow": 8, "torch": 16}
 
@@ -258,7 +261,7 @@ def value_of(x):
 
 def heads_first(x):
     """Returns a tensor with its second and third axes swapped: positions and heads."""
-    if _BACKEND == "tensorflow" and not has_accelerator():
+    if _BACKEND == "tensorflow" and not (exports_program.get() or has_accelerator()):
         return _swapped(x)
     return x.transpose(1, 2) if is_torch(x) else ops.swapaxes(x, 1, 2)
 
@@ -266,7 +269,7 @@ def heads_first(x):
 def _swapped(x):
     """Returns a tensor of TensorFlow with its second and third axes swapped, as integers.
 
-    For floats, oneDNN wakes all threads, which takes longer than a small tensor.
+    For floats, oneDNN wakes all threads, which takes longer than to copy a small tensor.
     """
     import tensorflow as tf
 

@@ -69,7 +69,11 @@ def write(format, model, path, verbose=None):
     # PyTorch traces a program for the kind of device that it is on.
     needs_cpu = keras.backend.backend() == "torch" and kernels.has_accelerator()
     if keras.backend.backend() in WRITERS[format].backends and not needs_cpu:
-        WRITERS[format].write(model, path, verbose)
+        before = kernels.exports_program.set(True)
+        try:
+            WRITERS[format].write(model, path, verbose)
+        finally:
+            kernels.exports_program.reset(before)
     else:
         other_backend.write(format, model, path, WRITERS[format].backends[0])
 

@@ -64,7 +64,7 @@ def buckets_of(max_length: int, step: int = 4) -> tuple[int, ...]:
     Args:
         max_length: int, the last length.
         step: int, the distance between short lengths on PyTorch on a CPU. `predict` passes 1. In
-            training, few sizes let tensors use memory again that others freed.
+            training, few sizes let the allocator reuse freed memory.
     """
     if COMPILES_SHAPES or kernels.has_accelerator():
         return length_buckets(max_length, first=8)
@@ -455,8 +455,7 @@ def prediction_batches(
     """
     kind = "accelerator" if kernels.has_accelerator() else "cpu"
     size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
-    # Few rows are rounded up to a power of two or, above 8, to three quarters of one, so that few
-    # shapes are compiled.
+    # Few rows are rounded up to 1, 2, 4, 8, 12, 16, 24 or 32, so that few shapes are compiled.
     num_rows = len(rows.lengths)
     power = 1 << (num_rows - 1).bit_length()
     size = min(size, power * 3 // 4 if 8 < num_rows <= power * 3 // 4 else power)

@@ -10,7 +10,7 @@ from bert_keras.engine.atomic_files import PACKAGE
 from bert_keras.engine.variable_paths import relative_path
 from bert_keras.presets.name_map import transformed, transformed_shape
 
-_NOT_THE_USERS = PACKAGE, os.path.dirname(keras.__file__) + os.sep
+_LIBRARY_FOLDERS = PACKAGE, os.path.dirname(keras.__file__) + os.sep
 
 
 def assign(variables, names, tensors, optional=(), left_out=(), source="the checkpoint"):
@@ -84,7 +84,7 @@ def warn(message, category=UserWarning):
     """Warns, and points to the line of the user's code that called this package or Keras."""
     # Remove when Python 3.12 is the oldest: `skip_file_prefixes` of `warnings.warn` does this.
     level, frame = 1, sys._getframe()
-    while frame.f_back and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
+    while frame.f_back and frame.f_code.co_filename.startswith(_LIBRARY_FOLDERS):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 

@@ -126,22 +126,22 @@ def test_dates_in_other_columns_are_text(command, preset, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("source", "separator", "mark", "options"),
+    ("source", "separator", "mark", "expected", "options"),
     [
-        ("x.csv", ";", "\ufeff", ()),
-        ("x.csv", "\t", "", ()),
-        ("-", ",", "\ufeff", ()),
-        ("-", ";", "", ("--encoding", "gb18030")),
+        ("x.csv", ";", "\ufeff", "\ufeff", ()),
+        ("x.csv", "\t", "", "", ()),
+        ("-", ",", "\ufeff", "\ufeff", ()),
+        ("-", ";", "", "\ufeff", ("--encoding", "gb18030")),
     ],
 )
 def test_answers_to_a_table_begin_and_separate_as_it_does(
-    command, preset, write, tmp_path, monkeypatch, source, separator, mark, options
+    command, preset, write, tmp_path, monkeypatch, source, separator, mark, expected, options
 ):
     table = f"{mark}编号{separator}text\n1{separator}good\n"
     path, output = write("x.csv", table), tmp_path / "answers.csv"
     encoded = table.encode(options[-1] if options else "utf-8")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(encoded))))
-    path, expected = "-" if source == "-" else path, "\ufeff" if options else mark
+    path = "-" if source == "-" else path
     options = ("--input_format", "csv", "--output", output, *options)
     command("classify", preset, "--input", path, *options)
     first = output.read_text(encoding="utf-8").splitlines()[0]

@@ -46,6 +46,13 @@ def test_an_accelerator_gets_lengths_of_eight_and_large_batches(shared_classifie
     assert sum(rows for rows, _ in shapes) == 1200 and max(map(np.prod, shapes)) == 16384
 
 
+def test_predict_on_a_cpu_with_pytorch_pads_to_the_longest_text_alone(shared_classifier):
+    rows = shared_classifier.encode_texts(TEXTS)
+    lengths = rows.lengths
+    ((_, length),), _ = batching.prediction_batches(rows)
+    assert length == max(lengths) and length % 4
+
+
 def test_few_rows_are_filled_up_to_few_sizes(shared_classifier, monkeypatch):
     monkeypatch.setattr(batching, "COMPILES_SHAPES", True)
     rows = [shared_classifier.encode_texts((TEXTS * 8)[:n]) for n in (1, 3, 5, 9, 20, 25, 33)]
