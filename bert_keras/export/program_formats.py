@@ -13,7 +13,7 @@ from collections import namedtuple
 
 import keras
 
-from bert_keras.checks import check_choice, with_extra
+from bert_keras.checks import check_choice
 from bert_keras.engine import kernels
 from bert_keras.engine.keras_internals import all_layers
 from bert_keras.export import other_backend, text_program
@@ -39,11 +39,12 @@ def check_packages(format):
     """Raises `ImportError` if a package that writes a format is not installed."""
     _, backends, packages, _ = WRITERS[format]
     needed = () if keras.backend.backend() in backends else backends[:1]
-    missing = [x for x in (*needed, *packages) if importlib.util.find_spec(x) is None]
+    needed = dict.fromkeys((*needed, *packages))
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise ImportError(
             f"To write {format!r}, {' and '.join(missing)} must be installed: "
-            f"`pip install {' '.join(missing)}`. For all formats: {with_extra('export')}."
+            f"`pip install {' '.join(missing)}`."
         )
 
 
@@ -63,8 +64,8 @@ def write(format, model, path, verbose=None):
     if policies and format in _OF_FLOAT32:
         raise ValueError(
             f"{format!r} takes models in float32. Received layers in {sorted(policies)}. Load it "
-            "with dtype='float32', not quantized; a program is quantized itself, see "
-            "docs/export.md."
+            "with dtype='float32', not quantized, and quantize the program "
+            "instead, see docs/export.md."
         )
     # PyTorch traces a program for the kind of device that it is on.
     needs_cpu = keras.backend.backend() == "torch" and kernels.has_accelerator()

@@ -9,6 +9,7 @@ import itertools
 import os
 import pathlib
 import types
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, Self, TypeVar, Unpack
 
@@ -389,10 +390,12 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
             warn(
                 "On a CPU, int8 saves memory, not time: TensorFlow and PyTorch multiply it several "
                 "times as slowly as float32. For speed, export the float32 model by "
-                "`export(path, 'onnx')` or `export(path, 'openvino')`, and quantize that program, "
-                "see docs/export.md."
+                "`export('model.onnx', 'onnx')` or `export('model.xml', 'openvino')`, and quantize "
+                "that program, see docs/export.md."
             )
-        with quantized.replacing_weights():
+        with quantized.replacing_weights(), warnings.catch_warnings():
+            # Of layers without weights to quantize, such as dropout.
+            warnings.filterwarnings("ignore", "Layer .* does not have a `quantize`")
             super().quantize(mode, config=config, filters=filters, **kwargs)
 
     # Config

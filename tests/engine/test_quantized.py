@@ -13,10 +13,7 @@ from bert_keras.engine.quantized import check_can_quantize
 from bert_keras.models import model as model_module
 
 TEXTS = ["a b c", "d e f g", "h"]
-pytestmark = [
-    pytest.mark.once,
-    pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`"),
-]
+pytestmark = pytest.mark.once
 
 
 @pytest.fixture(autouse=True)
