@@ -1,5 +1,6 @@
 """Writes models as programs for other runtimes, for any number of rows and tokens."""
 
+import contextvars
 import errno
 import functools
 import importlib.util
@@ -38,9 +39,8 @@ def check_format(format, filepath):
 def check_packages(format):
     """Raises `ImportError` if a package that writes a format is not installed."""
     _, backends, packages, _ = WRITERS[format]
-    needed = () if keras.backend.backend() in backends else backends[:1]
-    needed = dict.fromkeys((*needed, *packages))
-    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    packages = {*packages, *(() if keras.backend.backend() in backends else backends[:1])}
+    missing = sorted(name for name in packages if importlib.util.find_spec(name) is None)
     if missing:
         raise ImportError(
             f"To write {format!r}, {' and '.join(missing)} must be installed: "
@@ -63,18 +63,15 @@ def write(format, model, path, verbose=None):
     policies = {layer.dtype_policy.name for layer in all_layers(model)} - {"float32"}
     if policies and format in _OF_FLOAT32:
         raise ValueError(
-            f"{format!r} takes models in float32. Received layers in {sorted(policies)}. Load it "
-            "with dtype='float32', not quantized, and quantize the program "
-            "instead, see docs/export.md."
+            f"{format!r} takes models in float32. Received layers in {sorted(policies)}. Load the "
+            "model in float32, not quantized, and quantize the program, see docs/export.md."
         )
     # PyTorch traces a program for the kind of device that it is on.
     needs_cpu = keras.backend.backend() == "torch" and kernels.has_accelerator()
     if keras.backend.backend() in WRITERS[format].backends and not needs_cpu:
-        before = kernels.exports_program.set(True)
-        try:
-            WRITERS[format].write(model, path, verbose)
-        finally:
-            kernels.exports_program.reset(before)
+        context = contextvars.copy_context()
+        context.run(kernels.exports_program.set, True)
+        context.run(WRITERS[format].write, model, path, verbose)
     else:
         other_backend.write(format, model, path, WRITERS[format].backends[0])
 
