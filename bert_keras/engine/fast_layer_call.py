@@ -29,10 +29,10 @@ if _IS_TORCH:
 class DirectCall:
     """The first base of a layer: skips Keras's `__call__` where that would add nothing.
 
-    It does so on PyTorch, inside the call of a model or another layer, if the layer is built and
-    its inputs are tensors of its dtype, or dicts of them. Anything else goes through Keras:
-    symbolic inputs, arrays, other dtypes, masks that Keras attached, quantized or regularized
-    layers, and PyTorch's hooks.
+    It does so on PyTorch, in `predict` and inside the call of a model or another layer, if the
+    layer is built and its inputs are tensors of its dtype, or dicts of them. Anything else goes
+    through Keras: symbolic inputs, arrays, other dtypes, masks that Keras attached, quantized or
+    regularized layers, and PyTorch's hooks.
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
