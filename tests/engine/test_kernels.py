@@ -68,6 +68,7 @@ def test_bfloat16_is_rounded_once():
     np.testing.assert_allclose(found, exact, rtol=2**-8 + 1e-4, atol=1e-4)
 
 
+@pytest.mark.bounded("Inputs, product and gradients are each rounded to 8 bits.")
 def test_bfloat16_has_gradients():
     inputs = arrays((2, 16, 8), (8, 6))
 
@@ -76,6 +77,7 @@ def test_bfloat16_has_gradients():
 
     pairs = zip(gradients(low, *inputs), gradients(ops.matmul, *inputs), strict=True)
     for ours, theirs in pairs:
+        # Five roundings, by 2**-9 of a number each, and sums of terms with both signs.
         np.testing.assert_allclose(ours, theirs, atol=0.02 * np.abs(theirs).max())
 
 
