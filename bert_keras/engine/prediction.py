@@ -128,7 +128,7 @@ def _torch_function(model, options):
 
 
 def _tensors(inputs):
-    return {name: keras.ops.convert_to_tensor(value) for name, value in inputs.items()}
+    return dict(zip(inputs, map(keras.ops.convert_to_tensor, inputs.values()), strict=True))
 
 
 _FUNCTIONS = {"jax": _jax_function, "tensorflow": _tensorflow_function, "torch": _torch_function}
