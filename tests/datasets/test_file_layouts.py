@@ -229,7 +229,7 @@ def scores(highest=9.0):
     ("name", "content", "options", "message"),
     [
         ("a.csv", WESTERN, {}, "line 2, byte 14: 0xe9 is not UTF-8. .*iconv.* cp1252: 'café,yes'"),
-        ("a.csv", CHINESE, {}, "line 2, byte 11: .*iconv.*`encoding`.* gb18030: '酒店不错,yes'"),
+        ("a.csv", CHINESE, {}, "line 2, byte 11: .*iconv.*where.* gb18030: '酒店不错,yes', big5"),
         ("a.csv", b"PK\x03\x04\x14", {}, r"must be a text file. .*Excel workbook.* \.xlsx"),
         ("a.csv", b"PAR1\x15", {}, r"must be a text file.* must end in \.parquet"),
         ("a.csv.gz", gzip.compress(b"text,label\na,yes\n" * 99)[:-9], {}, "cannot be read .*EOF"),
