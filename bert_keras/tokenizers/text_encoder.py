@@ -21,7 +21,7 @@ from ..types import Array, Texts
 from .words import number_words
 
 # The library's results take many times the memory of the arrays made from them.
-TEXTS_AT_ONCE = 2048
+TEXTS_AT_ONCE = 512
 # Role -> its usual tokens, for files that name none.
 ROLES = {
     "cls_token": ("[CLS]", "<s>"),
