@@ -12,7 +12,7 @@ import numpy as np
 
 from bert_keras import datasets
 from bert_keras.checks import refuse_options
-from bert_keras.datasets.files import BYTE_ORDER_MARKS, read_lines
+from bert_keras.datasets.files import UTF_16_MARKS, read_lines
 from bert_keras.datasets.table import as_text, find_delimiter, find_name, read_records
 from bert_keras.engine.atomic_files import replacing
 
@@ -54,8 +54,7 @@ def layout_of(path, kind, columns, separator=None, encoding=None):
     is_file = path not in (None, "-")
     head = None if is_file else io.BytesIO(sys.stdin.buffer.peek())
     with open(path, "rb") if is_file else io.BufferedReader(head) as stream:
-        marks = (codecs.BOM_UTF8, *(mark for mark, _ in BYTE_ORDER_MARKS))
-        has_mark = stream.peek(4).startswith(marks)
+        has_mark = stream.peek(4).startswith((codecs.BOM_UTF8, *UTF_16_MARKS))
         path = path if is_file else "standard input"
         lines = read_lines(path, stream, encoding=encoding)
         _, separator = find_delimiter(path, lines, separator, kind, columns)

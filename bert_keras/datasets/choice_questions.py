@@ -2,15 +2,15 @@
 
 import dataclasses
 import re
+import string
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert_keras.checks import check_choice, check_not_empty, is_int
-from bert_keras.datasets.files import shorten
+from bert_keras.checks import check_not_empty
+from bert_keras.datasets.files import check_at
 from bert_keras.datasets.labelled_texts import ExampleSet
-from bert_keras.datasets.table import read_records, with_fields
-from bert_keras.datasets.tag_records import as_list
+from bert_keras.datasets.table import as_list, read_records, with_known_names
 from bert_keras.types import Path
 
 
@@ -42,56 +42,51 @@ class _Layout(NamedTuple):
     Args:
         context: str, the context, with names of fields in braces.
         choices: str, one field for each choice, or the field with all choices.
-        label: str, the field with the right choice.
         before: str, the field with a text that each choice continues, or whose gap (`_`) it fills.
-        relation: str, a field that is `"cause"` or `"effect"`.
     """
 
     context: str
     choices: str
-    label: str = "label"
     before: str | None = None
-    relation: str | None = None
 
     @property
-    def in_context(self) -> list[str]:
-        """List of str: the fields of the context."""
-        return re.findall("{(.*?)}", self.context)
+    def texts(self) -> list[str]:
+        """List of str: the fields of the context, and the one before the choices."""
+        return [*re.findall("{(.*?)}", self.context), *filter(None, [self.before])]
 
     @property
     def fields(self) -> list[str]:
         """List of str: the fields by which the layout is recognized."""
-        return [*self.in_context, *filter(None, [self.before]), self.choices.split()[0]]
+        return [*self.texts, *self.choices.split()]
 
 
 _LAYOUTS = (
     # SWAG, as its authors published it, and with the two sentences joined.
     _Layout("{sent1}", "ending0 ending1 ending2 ending3", before="sent2"),
-    _Layout("{startphrase}", "choices", "answer"),
+    _Layout("{startphrase}", "choices"),
     # HellaSwag.
     _Layout("{ctx}", "endings"),
     # CosmosQA.
     _Layout("{context} {question}", "answer0 answer1 answer2 answer3"),
     # RACE.
-    _Layout("{article}", "options", "answer", "question"),
+    _Layout("{article}", "options", "question"),
     # e-CARE and COPA.
-    _Layout("{premise} What is the {ask-for}?", "hypothesis1 hypothesis2", relation="ask-for"),
-    _Layout("{premise} What is the {question}?", "choice1 choice2", relation="question"),
+    _Layout("{premise} What is the {ask-for}?", "hypothesis1 hypothesis2"),
+    _Layout("{premise} What is the {question}?", "choice1 choice2"),
     # PIQA.
     _Layout("{goal}", "sol1 sol2"),
     # CommonsenseQA and ARC; OpenBookQA.
-    _Layout("{question}", "choices", "answerKey"),
-    _Layout("{question_stem}", "choices", "answerKey"),
+    _Layout("{question}", "choices"),
+    _Layout("{question_stem}", "choices"),
     # Your own.
     _Layout("{context}", "choices"),
 )
 
 
-_FIELDS = tuple(
-    (*layout.fields, *layout.choices.split(), label)
-    for layout in _LAYOUTS
-    for label in (layout.label, "label", "answer")
-)
+_RULE = "a row must have the fields of one of these layouts: "
+_RULE += "; ".join(", ".join(layout.fields) for layout in _LAYOUTS)
+# The names of the field with the right choice.
+_LABELS = ("answerKey", "label", "answer")
 
 
 def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
@@ -132,13 +127,10 @@ def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
     """
     contexts, choices, labels = [], [], []
     for place, record in read_records(path):
-        try:
-            context, options, label = _read_row(with_fields(record, _FIELDS))
-            if labels and (label is None) != (labels[0] is None):
-                raise ValueError("either all rows have a label or none has one")
-        except (KeyError, TypeError, ValueError) as error:
-            fault = error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-            raise ValueError(f"{path}, {place}: not a row of this set ({fault}).") from error
+        place = f"{path}, {place}"
+        context, options, label = _read_row(place, record)
+        fits = not labels or (label is None) == (labels[0] is None)
+        check_at(place, fits, "either all rows have a label or none has one", label)
         contexts.append(context)
         choices.append(options)
         labels.append(label)
@@ -147,54 +139,42 @@ def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
     return MultipleChoiceExamples(contexts, choices, labels)
 
 
-def _read_row(record):
+def _read_row(place, record):
     """Returns the context, the choices and the label of a row, which may be `None`."""
     question = record.get("question")
     if isinstance(question, dict):
-        record = {**record, **question, "question": question["stem"]}
-    layout = next((x for x in _LAYOUTS if {*x.fields} <= record.keys()), None)
-    if layout is None:
-        layouts = "; ".join(", ".join(layout.fields) for layout in _LAYOUTS)
-        raise ValueError(
-            f"a row must have the fields of one of these layouts: {layouts}. Received: "
-            f"{list(record)}"
-        )
-    if layout.relation:
-        check_choice(layout.relation, record[layout.relation], ("cause", "effect"))
+        record = {**record, **question, "question": question.get("stem")}
+    # Exact names first.
+    names, record = record.keys(), with_known_names(record)
+    fitting = (x for keys in (names, record.keys()) for x in _LAYOUTS if {*x.fields} <= keys)
+    layout = next(fitting, None)
+    check_at(place, layout, _RULE, [*names])
     keys, fields = None, layout.choices.split()
     options = [record[field] for field in fields]
     if len(fields) == 1:
-        options = as_list(fields[0], options[0])
+        options = as_list(options[0])
     if isinstance(options, dict):
-        options, keys = options["text"], options["label"]
-    elif options and all(isinstance(option, dict) for option in options):
-        options, keys = zip(*((row["text"], row["label"]) for row in options), strict=True)
-    options = _check_texts(options)
-    if layout.before:
-        [text] = _check_texts([record[layout.before]])
+        options, keys = options.get("text"), options.get("label")
+    elif isinstance(options, list) and all(isinstance(option, dict) for option in options):
+        options, keys = ([row.get(name) for row in options] for name in ("text", "label"))
+    texts = {name: record[name] for name in layout.texts}
+    are_texts = isinstance(options, list) and options
+    are_texts = are_texts and all(isinstance(x, str) for x in (*texts.values(), *options))
+    check_at(place, are_texts, "contexts and choices must be texts", (*texts.values(), options))
+    if before := texts.get(layout.before):
         # A choice fills the gap of a text, or continues it.
-        filled = [re.sub("_+", lambda gap, option=option: option, text) for option in options]
-        options = filled if "_" in text else [f"{text} {option}".strip() for option in options]
-    blank = [number for number, choice in enumerate(options) if not choice.strip()]
-    if blank:
-        raise ValueError(f"the choice {blank[0]}, counted from 0, is blank")
-    names = layout.in_context
-    texts = dict(zip(names, _check_texts([record[x] for x in names]), strict=True))
-    label = record.get(layout.label, record.get("label", record.get("answer")))
-    return layout.context.format_map(texts), options, _label(label, len(options), keys)
+        filled = [re.sub("_+", lambda gap, option=option: option, before) for option in options]
+        options = filled if "_" in before else [f"{before} {option}".strip() for option in options]
+    check_at(place, all(map(str.strip, options)), "a choice must not be blank", options)
+    label = next((record[name] for name in _LABELS if name in record), None)
+    return layout.context.format_map(texts), options, _label(place, label, len(options), keys)
 
 
-def _check_texts(values):
-    is_list = isinstance(values, (list, tuple)) and values
-    if not is_list or not all(isinstance(value, str) for value in values):
-        raise ValueError(f"contexts and choices must be texts. Received: {shorten(values)}")
-    return list(values)
-
-
-def _label(value, num_choices, keys=None):
+def _label(place, value, num_choices, keys):
     """Returns the position of the right choice, `None` if the label is missing.
 
     Args:
+        place: str, where the row is, for the message.
         value: the label.
         num_choices: int.
         keys: the choices' own labels, such as A, B and C; `None` if they have none.
@@ -203,13 +183,10 @@ def _label(value, num_choices, keys=None):
         value = int(value)
     if value is None or value in ("", "-1", -1) or value != value:
         return None
-    keys = [*map(str, keys or ())]
-    if str(value) in keys:
-        return keys.index(str(value))
-    if keys and (not is_int(value) or all(map(str.isdigit, keys))):
-        check_choice("answerKey", value, keys)
-    if isinstance(value, str) and re.fullmatch("[A-Z]", value):
-        value = ord(value) - ord("A")
-    if isinstance(value, (bool, float)) or str(value) not in map(str, range(num_choices)):
-        raise ValueError(f"a label must be from 0 to {num_choices - 1}. Received: {value!r}")
-    return int(value)
+    keys = keys if isinstance(keys, list) else range(num_choices)
+    known = [[*map(str, keys)], [*string.ascii_uppercase[:num_choices]]]
+    if not any(map(str.isdigit, known[0])):
+        known.append([*map(str, range(num_choices))])
+    found = next((names.index(str(value)) for names in known if str(value) in names), None)
+    check_at(place, found is not None, f"a label must be one of {known[0]}", value)
+    return found

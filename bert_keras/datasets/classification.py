@@ -1,54 +1,42 @@
 """Reading labelled texts: published sets in their known layouts, and files with named columns."""
 
-import collections
-import contextlib
 import dataclasses
 import itertools
 import math
+import re
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from bert_keras.checks import check_not_empty, raise_at_first
-from bert_keras.datasets.files import check_at, shorten
-from bert_keras.datasets.label_parsing import do_recur, is_missing, read_labels, remark_on_names
+from bert_keras.datasets.files import check_at
+from bert_keras.datasets.label_parsing import is_missing, read_labels, remark_on_names
 from bert_keras.datasets.labelled_texts import LabelledTexts
 from bert_keras.datasets.table import (
     as_text,
     find_column,
     find_name,
-    has_names,
     is_number,
     read_records,
     warn_of_rows,
-    without_rejected,
 )
 from bert_keras.types import Path, ProblemType
 
+# Python's `float` also reads `1_0`, as 10.
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
-@dataclasses.dataclass(frozen=True)
-class Layout:
+
+class Layout(NamedTuple):
     """The columns of a row's texts and of its label.
 
     Args:
-        texts: tuple of one or two columns, by name or by number.
+        texts: tuple of one or two columns, by name or, in files without a header, by number.
         label: the label's column, by name or by number; `None` if the layout has no labels.
-        num_fields: tuple of the numbers of fields that a row may have; only for columns by number.
     """
 
     texts: tuple[str | int, ...]
     label: str | int | None = None
-    num_fields: tuple[int, ...] = ()
-
-    def fits(self, names: Sequence[str]) -> bool:
-        """Whether a file whose first row has these fields has this layout."""
-        return len(names) in self.num_fields or {*self.texts} <= {*names}
-
-    def __str__(self) -> str:
-        if self.num_fields:
-            return f"no header and {' or '.join(map(str, self.num_fields))} columns"
-        return f"a header with {list(self.texts)} (label: {self.label!r})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,9 +44,10 @@ class ClassificationTask:
     """Everything the readers know about a set of labelled texts. No code depends on a set's name.
 
     Args:
-        layouts: tuple of `Layout`; the first that fits the file's first row is used.
-        labels: tuple of `(value in the file, readable name)`, in the order of the class numbers;
-            empty for regression.
+        layouts: tuple of `Layout`; the first whose names are in the file's first row is used, else
+            the last.
+        label_names: tuple of str, in the order of the class numbers; empty for regression.
+        are_named: bool, whether files hold these names, rather than the numbers.
         files: dict from a split's name to the file names it may have; the first that exists
             is used.
         problem_type: `"single_label"`, `"multi_label"` (the file lists class numbers, separated
@@ -66,22 +55,15 @@ class ClassificationTask:
         score_range: (lowest, highest) score of a regression set.
         skips_broken_rows: bool. If `False`, a row with a wrong number of fields is an error. If
             `True`, for sets published with such rows, they are left out with a warning.
-        folders: tuple of str, other names that the set's folder may have, in lower case without
-            punctuation.
     """
 
     layouts: tuple[Layout, ...]
-    labels: tuple[tuple[str, str], ...]
+    label_names: tuple[str, ...]
+    are_named: bool = False
     files: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     problem_type: ProblemType = "single_label"
     score_range: tuple[float, float] = (-math.inf, math.inf)
     skips_broken_rows: bool = False
-    folders: tuple[str, ...] = ()
-
-    @property
-    def label_names(self) -> tuple[str, ...]:
-        """Tuple of str: the readable name of each class, in the order of its number."""
-        return tuple(name for _, name in self.labels)
 
 
 def read_examples(path: Path, task: ClassificationTask) -> LabelledTexts:
@@ -101,21 +83,14 @@ def read_examples(path: Path, task: ClassificationTask) -> LabelledTexts:
             not exist. The message names the file and the line.
     """
     first = next(read_records(path, header=False), ("", {}))[1]
-    names = list(first if has_names(path) else first.values())
-    layout = next((layout for layout in task.layouts if layout.fits(names)), None)
-    if layout is None:
-        expected = "; or ".join(map(str, task.layouts))
-        raise ValueError(
-            f"{path} has none of the layouts of its task: {expected}. Its first row has "
-            f"{len(names)} fields: {shorten(names)}. Name the text and label columns, or another "
-            "task."
-        )
+    names = {*first, *map(str, first.values())}
+    layout = next((x for x in task.layouts if {*x.texts} <= names), task.layouts[-1])
     has_label = isinstance(layout.label, int) or layout.label in names
     found = read_texts(
         path,
         [*map(str, layout.texts)],
         [str(layout.label)] if has_label else [],
-        [value for value, _ in task.labels],
+        task.label_names if task.are_named else range(len(task.label_names)),
         task.problem_type,
         task.score_range,
         may_lack_labels=True,
@@ -175,93 +150,70 @@ def read_texts(
     labels = label_column.split(",") if isinstance(label_column, str) else label_column
     labels = [str(name).strip() for name in labels]
     texts = [str(name) for name in text_columns if name is not None]
-    columns = [*texts, *labels]
-    if len({*columns}) < len({*texts}) + len(labels):
-        raise ValueError(f"Texts and labels must be different columns. Received: {columns}.")
-    if len(labels) > 1 and problem_type != "multi_label":
-        raise ValueError(
-            "Several columns of labels need the problem type multi_label. Received: "
-            f"{problem_type}, and the columns {labels}."
-        )
-    names = tuple(str(name).strip() for name in label_names or ())
+    columns, names = [*texts, *labels], tuple(str(name).strip() for name in label_names or ())
+    rule = "texts and labels must be different columns"
+    check_at(path, len({*columns}) == len({*texts}) + len(labels), rule, columns)
+    rule = "several columns of labels need the problem type multi_label"
+    check_at(path, len(labels) < 2 or problem_type == "multi_label", rule, labels)
     # If the surplus of a row moved the label's column, what stands there would be no score.
     wrong = wrong_rows or ("cut" if problem_type == "regression" else "refuse")
-    header = not all(map(is_number, [*texts, *labels]))
+    header = not all(map(is_number, columns))
     layout = {"encoding": encoding, "header": header, "wrong": wrong}
     needed = texts if may_lack_labels else columns
     records = read_records(path, separator, quoting, needed, **layout)
-    if has_names(path) and "answer" not in [*texts, *labels]:
-        records = without_rejected(path, records)
     first = check_not_empty(next(records, ()), f"{path} must have rows after its header")
     known = list(first[1])
-    if may_lack_labels and all(_lacks_label(path, known, texts, label) for label in labels):
+    if labels and may_lack_labels and all(_lacks_label(known, texts, x) for x in labels):
+        print(f"{path} has no column {label_column!r} to measure by, but {known!r:.200}.")
         labels = []
     keys = [known[find_column(path, known, name)] for name in [*texts, *labels]]
-    size, needed, rows, found = len(texts), {*keys}, [], None
+    size, needed, rows, textless, found = len(texts), {*keys}, [], [], None
     rule = "every object must have the keys of the first, and these are missing"
     for place, record in itertools.chain([first], records):
         place = f"{path}, {place}"
         if missing := needed - record.keys():
             check_at(place, False, rule, sorted(missing))
-        rows.append((place, *map(record.get, keys)))
-
-    def without(is_out, why):
-        """Returns rows without those to leave out; a warning counts these and says why."""
-        out = [place for place, *_ in itertools.compress(rows, is_out)]
-        if out:
-            warn_of_rows(path, out, len(rows), f"left out because they {why}")
-        return [row for row, is_left_out in zip(rows, is_out, strict=True) if not is_left_out]
-
-    if labels:
+        row = (place, *map(record.get, keys))
         # A text to train on may not be empty, one to predict may be.
-        is_lacking = [
-            any(is_missing(x) or not (may_lack_labels or str(x).strip()) for x in row[1 : size + 1])
-            for row in rows
-        ]
-        rows = without(is_lacking, "have no text")
+        if labels and any(
+            is_missing(x) or not (may_lack_labels or str(x).strip()) for x in row[1 : size + 1]
+        ):
+            textless.append(place)
+        else:
+            rows.append(row)
+    warn_of_rows(path, textless, len(rows) + len(textless), "left out because they have no text")
+    if labels:
         check_not_empty(rows, f"{path} must have rows with a text")
         places, cells = [row[0] for row in rows], [row[size + 1 :] for row in rows]
         titles = keys[size:]
         values, names = read_labels(cells, places, titles, problem_type, label_separator, names)
-        missing = [value is None for value in values]
-        wrong, rule = all(missing) and not may_lack_labels, "at least one row must have a label"
-        received = cells[0] if len(titles) > 1 else cells[0][0]
-        check_at(places[0], not wrong, rule, received)
-        if all(missing):
-            print(f"{path} has no labels to measure by.")
-        else:
-            rows = without(missing, _why_missing(cells, missing))
-            values = [value for value in values if value is not None]
+        has_label = [value is not None for value in values]
+        if any(has_label):
+            unlabelled = [
+                place for place, value in zip(places, values, strict=True) if value is None
+            ]
+            word = cells[has_label.index(False)][0] if unlabelled else None
+            why = f"left out because they have no label, such as {word!r} (label_names may name it)"
+            warn_of_rows(path, unlabelled, len(rows), why)
+            rows, values = ([*itertools.compress(x, has_label)] for x in (rows, values))
             if problem_type != "regression":
                 names = names or _names_of(path, values, problem_type)
             found = _encoded(values, names, problem_type, score_range, [row[0] for row in rows])
-    names = () if problem_type == "regression" else names
-    columns = ([as_text(row[n], row[0]) for row in rows] for n in range(1, size + 1))
-    texts = next(columns) if size == 1 else tuple(columns)
-    return LabelledTexts(texts, found, names, problem_type)
+        else:
+            check_at(places[0], may_lack_labels, "at least one row must have a label", cells[0])
+            print(f"{path} has no labels to measure by.")
+    columns = [[as_text(row[n], row[0]) for row in rows] for n in range(1, size + 1)]
+    texts = columns[0] if size == 1 else tuple(columns)
+    return LabelledTexts(texts, found, () if problem_type == "regression" else names, problem_type)
 
 
-def _why_missing(cells, missing):
-    """Returns why rows are left out: the words in place of their labels."""
-    out = itertools.compress(cells, missing)
-    words = collections.Counter(str(x) for row in out for x in row if str(x).strip())
-    shown = ", ".join(f"{word!r}" for word, _ in words.most_common(5))
-    return "have no label" + (f" ({shown}; name it in label_names if it is one)" if shown else "")
-
-
-def _lacks_label(path, header, texts, label):
-    """Whether a file lacks a column of labels; a printed line says so if it was given by name."""
-    if is_number(label):
-        # A number from the end may name the column of a text in a file without labels.
-        size, number = len(header), int(label)
-        return not -size <= number < size or str(number % size) in texts
-    if not find_name(header, label):
-        print(
-            f"{path} has no column {label!r} to measure by; its first row, {header}, is taken for "
-            "the header."
-        )
-        return True
-    return False
+def _lacks_label(header, texts, label):
+    """Whether a file lacks a column of labels."""
+    if not is_number(label):
+        return not find_name(header, label)
+    # A number from the end may name the column of a text in a file without labels.
+    size, number = len(header), int(label)
+    return not -size <= number < size or str(number % size) in texts
 
 
 def _encoded(values, names, problem_type, score_range, places):
@@ -272,7 +224,7 @@ def _encoded(values, names, problem_type, score_range, places):
     """
     if problem_type == "regression":
         low, high = score_range
-        scores = np.array([*map(_as_float, values)])
+        scores = np.array([float(x) if _NUMBER.fullmatch(x) else math.nan for x in values])
         wrong = ~(np.isfinite(scores) & (low <= scores) & (scores <= high))
         limits = f" from {low} to {high}" if math.isfinite(high) else ""
         raise_at_first(wrong, values, f"a score must be a number{limits}", places=places)
@@ -280,7 +232,7 @@ def _encoded(values, names, problem_type, score_range, places):
     is_multi, numbers = problem_type == "multi_label", {x: n for n, x in enumerate(names)}
     rows = values if is_multi else zip(values, strict=True)
     unknown = [next((name for name in row if name not in numbers), None) for row in rows]
-    rule = f"{'each' if is_multi else 'a'} label must be one of {shorten(list(names))}"
+    rule = f"{'each' if is_multi else 'a'} label must be one of {list(names)!r:.200}"
     raise_at_first([name is not None for name in unknown], unknown, rule, places=places)
     if not is_multi:
         return np.array([numbers[value] for value in values], "int32")
@@ -288,12 +240,6 @@ def _encoded(values, names, problem_type, score_range, places):
     for row, found in enumerate(values):
         labels[row, [numbers[name] for name in found]] = 1
     return labels
-
-
-def _as_float(text):
-    with contextlib.suppress(ValueError):
-        return math.nan if "_" in text else float(text)  # Python also reads `1_0`, as 10.
-    return math.nan
 
 
 def _names_of(path, values, problem_type):
@@ -309,12 +255,6 @@ def _names_of(path, values, problem_type):
     names = tuple(sorted({*values}))
     if all(is_number(name) and name.isascii() for name in names):
         names = tuple(sorted(names, key=int))
-    if not do_recur(values):
-        print(
-            f"{path}: {len(names)} labels in {len(values)} rows, such as {shorten(values[:3])}. Is "
-            "this column an id? Name another by --label_column (label_column). Scores need the "
-            "problem type regression."
-        )
     remark_on_names(path, values)
     check_not_empty(names, f"{path} must have labels: the fields of their column are empty")
     rule = "there must be at least two classes to tell apart"

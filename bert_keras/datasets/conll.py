@@ -2,33 +2,34 @@
 
 import collections
 import dataclasses
+import itertools
 import os
 import re
-import warnings
 from collections.abc import Sequence
 
-from bert_keras.checks import check_not_empty, raise_at_first
+from bert_keras.checks import check_not_empty
 from bert_keras.datasets.files import check_at, read_lines
 from bert_keras.datasets.label_parsing import FEWEST_VALUES, do_recur, remark_on_names
 from bert_keras.datasets.labelled_texts import ExampleSet
-from bert_keras.datasets.table import find_name, read_records, without_rejected
+from bert_keras.datasets.table import find_name, kind_of, read_records, warn_of_rows
 from bert_keras.datasets.tag_records import (
+    SENTENCE_NAMES,
     TAG_NAMES,
     WORD_NAMES,
     TagLayout,
     find_fields,
-    has_records,
     tag_sentences,
 )
 from bert_keras.types import Path
 
 # Such as `# text`, `###MEDLINE:95369245` (JNLPBA), `#sent_id=1`.
 _COMMENT = re.compile(r"#([\s#]|$|\w+ ?=)")
-_ENDINGS = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".bmes", ".bioes", ".ann")
+_ENDINGS = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".bmes", ".bioes")
 _LINES_LOOKED_AT = 1000
 _NUMBER = re.compile(r"\d+([-.]\d+)?")  # Of a word, or of its sentence and of the word.
 _ENTITY_TAG = re.compile("O|[BIESLUM][-_].+")
 _NO_NUMBERS = "a column must hold words, which vary, not numbers of words"
+_BLANK_LINES = "blank lines"
 _ADVICE = "Name the columns, from 0, by word_column and tag_column."
 
 
@@ -111,27 +112,21 @@ def read_conll(
         ```
     """
     layout = tag_layout(path, word_column, tag_column)
-    if layout.kind == "line":
-        records = _records_of_lines(path, layout)
-    else:
-        records = without_rejected(path, read_records(path))
+    records = _records_of_lines(path, layout) if layout.kind == "line" else read_records(path)
+    # Prodigy's rows that annotators rejected or ignored.
+    records = (row for row in records if row[1].get("answer") not in ("reject", "ignore"))
     found = tag_sentences(path, records, layout, label_names, may_lack_tags)
     found = check_not_empty([*filter(None, found)], f"{path} must hold words")
     empty = [place for sentence in found for place, word, _ in sentence if not word.strip()]
-    if empty:
-        warnings.warn(
-            f"{path}: {len(empty)} words are empty ({empty[0]} is the first).", stacklevel=2
-        )
+    warn_of_rows(path, empty, sum(map(len, found)), "with an empty word")
     words, tags = ([[row[part] for row in sentence] for sentence in found] for part in (1, 2))
     _check_words(path, words, tags)
     if _has_segment_index(words):
         words = [[word[:-1] for word in sentence] for sentence in words]
     has_tags = [None not in sentence for sentence in tags]
-    raise_at_first(
-        [not x and any(has_tags) for x in has_tags],
-        words,
-        f"{path}: either all sentences have tags or none has",
-    )
+    untagged = [x for x, y in zip(words, has_tags, strict=True) if not y]
+    rule = "either all sentences have tags or none has"
+    check_at(path, not untagged or not any(has_tags), rule, untagged[:1])
     return TaggedSentences(words, tags if all(has_tags) else None)
 
 
@@ -144,10 +139,8 @@ def tag_names(*examples: TaggedSentences | Sequence[Sequence[str]]) -> tuple[str
     Returns:
         Tuple of str: a tag's position is its number.
     """
-    found = set()
-    for rows in examples:
-        for tags in (rows.tags or ()) if isinstance(rows, TaggedSentences) else rows:
-            found.update(tags)
+    sentences = itertools.chain(*(getattr(rows, "tags", rows) or () for rows in examples))
+    found = {*itertools.chain(*sentences)}
     return tuple(sorted(found, key=lambda tag: (tag != "O", tag)))
 
 
@@ -165,7 +158,7 @@ def tag_layout(
         ValueError: that is in doubt.
     """
     has_names = any(isinstance(column, str) for column in (word_column, tag_column))
-    if has_names or has_records(path):
+    if has_names or kind_of(path) != "tsv":
         return find_fields(path, word_column, tag_column)
     return _find_columns(path, _read_fields(path), word_column, tag_column)
 
@@ -179,13 +172,11 @@ def is_tagged(path: Path) -> bool:
         return True
     try:
         layout = tag_layout(path)
-        if layout.kind != "line":
-            return True
-        rows = [fields for _, fields in _read_fields(path) if fields][:_LINES_LOOKED_AT]
+        rows = _records_of_lines(path, layout) if layout.kind == "line" and layout.tags else ()
+        tags = [record[layout.tags] for _, record in itertools.islice(rows, _LINES_LOOKED_AT)]
     except ValueError:
         return False
-    has_tags = layout.tags is not None
-    return has_tags and _hold_entity_tags([fields[layout.tags] for fields in rows])
+    return layout.kind != "line" or (bool(tags) and _hold_entity_tags(tags))
 
 
 def _records_of_lines(path, layout):
@@ -196,7 +187,8 @@ def _records_of_lines(path, layout):
         if fields is None:
             number += 1
         elif not is_conllu or fields[0].isdigit():
-            yield f"line {line}", {layout.sentence: number, **dict(enumerate(fields))}
+            names = (f"column {place}" for place in range(len(fields)))
+            yield f"line {line}", {_BLANK_LINES: number, **dict(zip(names, fields, strict=True))}
         else:
             is_range = re.fullmatch(r"\d+[-.]\d+", fields[0])
             check_at(f"{path}, line {line}", is_range, rule, fields[0])
@@ -205,30 +197,19 @@ def _records_of_lines(path, layout):
 def _read_fields(path):
     """Returns `(line number, fields)` of each line; at the end of a sentence fields are `None`."""
     lines = [(n, line.rstrip("\r\n")) for n, line in enumerate(read_lines(path), 1)]
-    is_other = os.fspath(path).lower().endswith(".ann")
-    is_other |= lines[0][1].startswith("#FORMAT=WebAnno") if lines else False
-    rule = "the own formats of WebAnno, INCEpTION and brat are not read"
-    advice = "Export the file as CoNLL 2002; brat's program for it is tools/anntoconll.py."
-    check_at(f"{path}, line 1", not is_other, rule, lines[:1], advice)
-    lines = [
-        (n, None if not line.strip(" \t") or line.startswith("-DOCSTART-") else line)
-        for n, line in lines
-    ]
-    first = next((line for _, line in lines if line and line[0] != "#"), None)
-    check_not_empty(first or "", f"{path} must hold words")
+    is_end = re.compile(r"[ \t]*\Z|-DOCSTART-").match
+    first = next((line for _, line in lines if line[:1] != "#" and not is_end(line)), "")
+    check_not_empty(first, f"{path} must hold words")
     # Not str.split(): words may hold U+3000 or U+00A0, which are not separators.
-    has_tabs = "\t" in first
-    split = (
-        (lambda x: x.split("\t")) if has_tabs else (lambda x: re.split("[ \t]+", x.strip(" \t")))
-    )
-    size, rows = len(split(first)), []
+    separator, blanks = ("\t", "") if "\t" in first else ("[ \t]+", " \t")
+    size, rows = len(re.split(separator, first.strip(blanks))), []
     is_comment = re.compile("#").match if _is_conllu(path) else _COMMENT.match
+    rule = f"every word's line must have as many fields as the first, {size}"
     for number, line in lines:
-        fields = None if line is None else split(line)
+        fields = None if is_end(line) else re.split(separator, line.strip(blanks))
         if fields is None or len(fields) == size:
             rows.append((number, fields))
         else:
-            rule = f"every word's line must have as many fields as the first, {size}"
             check_at(f"{path}, line {number}", is_comment(line), rule, fields)
     return rows
 
@@ -245,9 +226,11 @@ def _find_columns(path, rows, word_column, tag_column):
     rows = [fields for _, fields in rows[:_LINES_LOOKED_AT] if fields is not None]
     size = len(rows[0])
     if size == 1:
-        return TagLayout("line", 0, None, "sentence")
-    found = [next(iter(find_name(rows[0], *wanted)), None) for wanted in (WORD_NAMES, TAG_NAMES)]
+        return TagLayout("line", "column 0", None, _BLANK_LINES)
+    names = (WORD_NAMES, TAG_NAMES, SENTENCE_NAMES)
+    *found, number = [next(iter(find_name(rows[0], *wanted)), None) for wanted in names]
     has_header = None not in found
+    sentence = f"column {number}" if has_header and number is not None else _BLANK_LINES
     if not has_header:
         # CoNLL-U: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC.
         found = (1, 3) if _is_conllu(path) else (0, size - 1)
@@ -261,13 +244,11 @@ def _find_columns(path, rows, word_column, tag_column):
         fits = tag_column is not None or not tags or (size - 1 in tags and 0 not in tags)
         rule = f"words must be first and tags last, but the columns {tags} hold tags"
         check_at(path, fits or _is_conllu(path), rule, rows[0], _ADVICE)
-        # The first word of a file has the number 0 or 1, or 1-1 with that of its sentence.
         words = values[columns[0]]
-        are_numbers = (
-            size > 2 and re.match(r"[01]\b", words[0]) and all(map(_NUMBER.fullmatch, words))
-        )
+        are_numbers = size > 2 and all(map(_NUMBER.fullmatch, words))
         check_at(path, not are_numbers, _NO_NUMBERS, words[:5], _ADVICE)
-    return TagLayout("line", *(column % size for column in columns), "sentence", has_header)
+    words, tags = (f"column {column % size}" for column in columns)
+    return TagLayout("line", words, tags, sentence, has_header)
 
 
 def _hold_entity_tags(column):
@@ -285,8 +266,7 @@ def _check_words(path, words, tags):
     rule = "each line must hold a word and its tag"
     check_at(path, len(texts) <= len(words) / 2, rule, texts[:1], _ADVICE)
     do_vary = len({*words}) > 1 and 4 * len({*words}) >= len({*tags})
-    has_words = do_vary and any(re.search(r"[^\W\d_]", word) for word in words)
-    check_at(path, len(words) < FEWEST_VALUES or has_words, _NO_NUMBERS, words[:5], _ADVICE)
+    check_at(path, len(words) < FEWEST_VALUES or do_vary, _NO_NUMBERS, words[:5], _ADVICE)
     rule = "there must be a column of tags, whose values recur"
     check_at(path, do_recur(tags), rule, tags[:5], _ADVICE)
     remark_on_names(path, tags, may_be_joined=False)
@@ -294,11 +274,9 @@ def _check_words(path, words, tags):
 
 def _has_segment_index(words):
     """Whether words end in digits that count characters, see `read_conll`."""
-    digits = [[word[-1:] for word in sentence if len(word) > 1] for sentence in words]
-    if any(
-        len(x) < len(y) or not {*x} <= {*"0123456789"} for x, y in zip(digits, words, strict=True)
-    ):
+    if not all(re.fullmatch("(?s).+[0-9]", word) for sentence in words for word in sentence):
         return False
+    digits = [[word[-1] for word in sentence] for sentence in words]
     pairs = [pair for row in digits for pair in zip(["9", *row], row, strict=False)]
     fitting = [now == "0" or int(now) == (int(before) + 1) % 10 for before, now in pairs]
     return sum(fitting) >= 0.9 * len(pairs)

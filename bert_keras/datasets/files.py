@@ -15,28 +15,9 @@ from typing import Any, BinaryIO
 from bert_keras.engine.atomic_files import reading
 from bert_keras.types import Path
 
-# Longest first: UTF-32's mark (little endian) begins with that of UTF-16.
-BYTE_ORDER_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-_NOT_TEXT = {
-    b"PK\x03\x04": "a ZIP archive. Unpack it; the name of an Excel workbook must end in .xlsx.",
-    b"PAR1": "a Parquet file. Its name must end in .parquet.",
-    b"ARROW1": "a Feather file. Save it as Parquet.",
-    b"\xd0\xcf\x11\xe0": "an Excel workbook of the old kind, or another file of that Office. Save "
-    "it as .xlsx, CSV or plain text.",
-    b"\x28\xb5\x2f\xfd": "a file compressed by zstd. Unpack it by `zstd -d`.",
-    b"SQLite format 3": "an SQLite database. Export its table as CSV.",
-    b"%PDF": "a PDF file. Copy its text into a text file.",
-}
-_PICKLE = "a pickle, which may run code. Save it as CSV or Parquet."
-_NOT_TEXT |= dict.fromkeys((b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), _PICKLE)
+UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # First bytes -> what decompresses.
 _COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
-COMPRESSED_NAMES = re.compile(r"\.(gz|bz2|xz)$")
 # Encodings that are tried on bytes that are not UTF-8, for the advice. Both Python and iconv know
 # these names.
 _ENCODINGS = ("gb18030", "big5", "shift_jis", "euc-jp", "cp949", "cp1251", "koi8-r", "cp866")
@@ -46,17 +27,11 @@ _ENCODINGS += ("macintosh", "cp850")
 _CONTROLS = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f]")
 
 
-def shorten(value: object, longest: int = 200) -> str:
-    """Returns a value as text for a message, cut to `longest` characters."""
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= longest else text[:longest] + "..."
-
-
 def check_at(place: str, fits: object, rule: str, value: object, advice: str = "") -> None:
     """Raises `ValueError` with a place in a file unless what stands there fits a rule."""
     if not fits:
         advice = f" {advice}" if advice else ""
-        raise ValueError(f"{place}: {rule}. Received: {shorten(repr(value))}.{advice}")
+        raise ValueError(f"{place}: {rule}. Received: {value!r:.200}.{advice}")
 
 
 def read_lines(
@@ -70,7 +45,7 @@ def read_lines(
     `"\n"` ends a line. `"\r"` ends one too if the beginning of the file has more lone `"\r"` than
     `"\n"`, as in files of old Macs. Nothing else does: U+0085, U+2028, form feeds and others, at
     which `str.splitlines` cuts, occur inside the sentences of real corpora. Files are streamed, so
-    a corpus may be larger than memory, except those in UTF-16 and UTF-32.
+    a corpus may be larger than memory, except those in UTF-16.
 
     Args:
         path: the file; gzip, bzip2 and xz are recognized by their first bytes, not by the name.
@@ -105,12 +80,7 @@ def read_lines(
             if stream.peek(6).startswith(mark):
                 stream = stack.enter_context(decompress(stream))
                 break
-        head = stream.peek(16)
-        for mark, kind in _NOT_TEXT.items():
-            if head.startswith(mark):
-                raise ValueError(f"{path} must be a text file. Received: {kind}")
-        marked = next((name for mark, name in BYTE_ORDER_MARKS if head.startswith(mark)), "utf-8")
-        encoding = encoding or marked
+        encoding = encoding or ("utf-16" if stream.peek(2).startswith(UTF_16_MARKS) else "utf-8")
         if encoding.startswith(("utf-16", "utf-32")):  # A byte of a character may be a line end.
             text = stream.read().decode(encoding)
             stream, encoding = io.BufferedReader(io.BytesIO(text.encode())), "utf-8"
@@ -154,8 +124,9 @@ def _refuse_binary(path, number, raw):
     if found := _CONTROLS.search(raw.decode("latin-1")):
         raise ValueError(
             f"{path} must be a text file. Received: the control character {found[0]!r} in line "
-            f"{number}, as in programs, pictures and archives. Save its table or text as CSV, JSON "
-            "lines or plain text. If it is text in UTF-16, name its `encoding`."
+            f"{number}, which begins with {raw[:16]}, as in programs, pictures and archives. The "
+            "name of a workbook must end in .xlsx, that of a Parquet file in .parquet. Save other "
+            "tables as CSV, and texts as plain text. If it is text in UTF-16, name its `encoding`."
         )
 
 

@@ -11,30 +11,30 @@ Understanding", ICLR 2019, https://arxiv.org/abs/1804.07461
 import os
 import types
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, check_exists
 from bert_keras.datasets import classification
 from bert_keras.datasets.classification import ClassificationTask, Layout
+from bert_keras.datasets.files import check_at
 from bert_keras.datasets.labelled_texts import LabelledTexts
 from bert_keras.types import Path
 
 
-def _task(texts, label, labels, layouts=(), is_named=False, files=None, **options):
+def _task(texts, label, names, layouts=(), files=None, **options):
     """Returns a task.
 
     Args:
         texts: str, the columns of the texts, separated by commas; empty without a header.
         label: str, the label's column.
-        labels: str, the names of the classes, in the order of their numbers.
+        names: str, the names of the classes, in the order of their numbers.
         layouts: tuple of `Layout`, further ones.
-        is_named: bool, whether files hold these names, rather than numbers.
         files: dict of str, a split's file names, separated by blanks, besides `SPLIT.tsv`.
         **options: see `ClassificationTask`.
     """
     files = dict.fromkeys(("train", "dev", "test"), "") | (files or {})
     return ClassificationTask(
         (*(Layout(tuple(x.split(",")), label) for x in [texts] if x), *layouts),
-        tuple((name if is_named else str(n), name) for n, name in enumerate(labels.split())),
-        {x: (f"{x}.tsv", *names.format(split=x).split()) for x, names in files.items()},
+        tuple(names.split()),
+        files={x: (f"{x}.tsv", *more.format(split=x).split()) for x, more in files.items()},
         **options,
     )
 
@@ -45,8 +45,8 @@ def _files(names):
 
 
 _SENTENCES = "sentence1,sentence2"
-_ENTAILMENT = {"labels": "entailment not_entailment", "is_named": True}
-_INFERENCE = {"labels": "contradiction entailment neutral", "is_named": True}
+_ENTAILMENT = {"names": "entailment not_entailment", "are_named": True}
+_INFERENCE = {"names": "contradiction entailment neutral", "are_named": True}
 # Demszky et al. 2020, in the order of the authors' emotions.txt.
 _EMOTIONS = """
 admiration amusement anger annoyance approval caring confusion curiosity desire disappointment
@@ -57,9 +57,9 @@ pride realization relief remorse sadness surprise neutral
 GLUE_TASKS = types.MappingProxyType(
     {
         # Warstadt et al. 2019: grammatical or not. Source, label, author's mark, sentence.
-        "cola": _task("sentence", None, "unacceptable acceptable", (Layout((3,), 1, (4,)),)),
+        "cola": _task("sentence", None, "unacceptable acceptable", (Layout((3,), 1),)),
         # Socher et al. 2013: sentiment of phrases (train) and sentences of film reviews.
-        "sst2": _task("sentence", "label", "negative positive", folders=("sst",)),
+        "sst2": _task("sentence", "label", "negative positive"),
         # Dolan and Brockett 2005: do two sentences from the news mean the same?
         "mrpc": _task(
             "#1 String,#2 String",
@@ -76,7 +76,7 @@ GLUE_TASKS = types.MappingProxyType(
             _SENTENCES,
             "score",
             "",
-            (Layout((5, 6), 4, (7, 9)),),
+            (Layout((5, 6), 4),),
             files={
                 "train": "sts-train.tsv sts-train.csv",
                 "dev": "sts-dev.tsv sts-dev.csv",
@@ -84,27 +84,22 @@ GLUE_TASKS = types.MappingProxyType(
             },
             problem_type="regression",
             score_range=(0.0, 5.0),
-            folders=("stsbenchmark",),
         ),
         # Quora question pairs. GLUE's train and dev files hold a few rows cut short.
         "qqp": _task(
             "question1,question2", "is_duplicate", "not_duplicate duplicate", skips_broken_rows=True
         ),
-        # Williams et al. 2018. `dev.csv` (premise, hypothesis, label) holds both dev sets, the
-        # 9,815 matched rows first.
+        # Williams et al. 2018.
         "mnli": _task(
             _SENTENCES,
             "gold_label",
             **_INFERENCE,
-            layouts=(Layout(("premise", "hypothesis"), "label"),),
             files={
-                "train": "train.csv",
-                "dev": "dev_matched.tsv dev.csv",
+                "dev": "dev_matched.tsv",
                 "dev_mismatched": "",
                 "test": "test_matched.tsv",
                 "test_mismatched": "",
             },
-            folders=("multinli",),
         ),
         # SQuAD as sentence pairs: does the sentence answer the question?
         "qnli": _task("question,sentence", "label", **_ENTAILMENT),
@@ -114,15 +109,8 @@ GLUE_TASKS = types.MappingProxyType(
         "wnli": _task(_SENTENCES, "label", "not_entailment entailment"),
         # Chinese reviews of hotels, books and computers.
         "chnsenticorp": _task("text_a", "label", "negative positive"),
-        # CLUE, Xu et al. 2020: do two questions to a bank ask the same? JSON lines in CLUE.
-        "afqmc": _task(
-            _SENTENCES,
-            "label",
-            "different same",
-            (Layout((0, 1), 2, (3,)), Layout((0, 1), None, (2,))),
-            files=_files("{split}.txt {split}.json"),
-            folders=("afqmcpublic",),
-        ),
+        # CLUE, Xu et al. 2020: do two questions to a bank ask the same?
+        "afqmc": _task(_SENTENCES, "label", "different same", files=_files("{split}.json")),
         # Bowman et al. 2015. `gold_label` is "-" where the five annotators did not agree.
         "snli": _task(
             _SENTENCES,
@@ -138,9 +126,7 @@ GLUE_TASKS = types.MappingProxyType(
             files=_files("{split}.json {split}.50k.json ocnli_{split}.json {split}.jsonl"),
         ),
         # Demszky et al. 2020: text, numbers of its emotions, id of the comment.
-        "goemotions": _task(
-            "", None, _EMOTIONS, (Layout((0,), 1, (3,)),), problem_type="multi_label"
-        ),
+        "goemotions": _task("", None, _EMOTIONS, (Layout((0,), 1),), problem_type="multi_label"),
     }
 )
 
@@ -174,20 +160,12 @@ def load_glue(task: str | None, data_dir: Path, split: str) -> LabelledTexts:
     check_choice("split", split, task.files)
     names = [f"{name}{suffix}" for name in task.files[split] for suffix in ("", ".gz")]
     paths = [os.path.join(data_dir, *name.split("/")) for name in names]
-    path = next(filter(os.path.isfile, paths), None)
-    if path is None:
-        raise FileNotFoundError(
-            f"The split {split!r} is in {' or '.join(task.files[split])}, and {data_dir} holds no "
-            f"such file. It holds: {sorted(os.listdir(data_dir))[:20]}"
-        )
+    path = next(filter(os.path.isfile, paths), paths[0])
+    rule = f"The split {split!r} must be in {' or '.join(task.files[split])}"
+    check_exists(path, rule, f"{data_dir} holds: {sorted(os.listdir(data_dir))[:20]}.")
     examples = classification.read_examples(path, task)
-    if examples.labels is None and split not in ("test", "test_mismatched"):
-        columns = [layout.label for layout in task.layouts if layout.label is not None]
-        raise ValueError(
-            f"{path}, line 1: the split {split!r} must have labels in the column "
-            f"{' or '.join(map(repr, columns))}, and this file has none. Read texts "
-            "without labels as the split 'test', or by `read_examples`."
-        )
+    fits = examples.labels is not None or split in ("test", "test_mismatched")
+    check_at(path, fits, "only test splits may lack labels", split, "Read it as the split 'test'.")
     return examples
 
 
@@ -197,7 +175,7 @@ def get_glue_task(name: str) -> ClassificationTask:
     Raises:
         ValueError: there is no such task. The message lists them.
     """
-    return GLUE_TASKS[_known_name(name) or check_choice("task", name, tuple(GLUE_TASKS))]
+    return GLUE_TASKS[_known_name(name)]
 
 
 def detect_glue_task(data_dir: Path) -> str:
@@ -209,16 +187,10 @@ def detect_glue_task(data_dir: Path) -> str:
         ValueError: no task has that name.
     """
     os.listdir(data_dir)  # Raises unless it is a folder.
-    named = _known_name(os.path.basename(os.path.abspath(data_dir)))
-    if named is not None:
-        return named
-    raise ValueError(
-        f"The name of {data_dir} is none of {list(GLUE_TASKS)}. Name the `task` (--dataset) if it "
-        "is one of them; `read_texts` reads files of other kinds."
-    )
+    return _known_name(os.path.basename(os.path.abspath(data_dir)))
 
 
 def _known_name(name):
-    """Returns the key of `GLUE_TASKS` for a name or a folder, `None` if there is none."""
     plain = "".join(letter for letter in str(name).casefold() if letter.isalnum())
-    return next((k for k, task in GLUE_TASKS.items() if plain in (k, *task.folders)), None)
+    advice = "Name the `task` (--dataset); `read_texts` reads files of other sets."
+    return plain if plain in GLUE_TASKS else check_choice("task", name, tuple(GLUE_TASKS), advice)

@@ -1,17 +1,15 @@
 """Labels in the cells of a table: one name, several, a score, or 0 and 1 in a column per label."""
 
 import collections
-import contextlib
-import json
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from bert_keras.checks import raise_at_first
 from bert_keras.datasets.files import check_at
-from bert_keras.datasets.table import as_text
+from bert_keras.datasets.table import as_list, as_text
 from bert_keras.types import Path, ProblemType
 
 # Texts that mean "no label": SNLI's mark on rows whose annotators disagreed, NaN, what pandas reads
@@ -21,17 +19,15 @@ _MISSING_WORDS = (
     r"#N/A N/A NA n/a #NA NULL null None <NA> -NaN -nan 1.#IND -1.#IND 1.#QNAN -1.#QNAN \N"
 )
 _MISSING_WORDS = frozenset(_MISSING_WORDS.split())
-# What may stand between several labels in a cell.
-_BETWEEN_LABELS = "#;|、/,，；&+:\n"
+# What may stand between several labels in a cell, and around the names in a list.
+_BETWEEN_LABELS = re.compile("[#;|、/,，；&+:\n]|(?<=['\"]) +(?=['\"])")
+_AROUND_NAMES = " []{}()'\""
 # Names that may stand for a missing label, in lower case. A warning says where they are classes: in
 # spellings other than those above, or if the user names them as labels.
 _LIKE_MISSING = "null na n.a. (null) nil nat -- ? #value! #ref! #div/0! #name? undefined missing"
 _LIKE_MISSING = frozenset(_LIKE_MISSING.split())
-_LIST = re.compile(r"[\[({](.*)[\])}]", re.DOTALL)
 # In fewer rows, how often values recur does not tell what they are.
 FEWEST_VALUES = 20
-# A name in quotation marks in a list that was written as text.
-_QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
 
 
 def read_labels(
@@ -96,7 +92,7 @@ def means_missing(text: str) -> bool:
     return text.casefold() in _MISSING or text in _MISSING_WORDS
 
 
-def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = True) -> None:
+def remark_on_names(path: Path, values: Sequence[str], may_be_joined: bool = True) -> None:
     """Warns of names that look the same or like none, and of several names in one cell.
 
     Args:
@@ -106,43 +102,31 @@ def remark_on_names(path: Path, values: Iterable[str], may_be_joined: bool = Tru
     """
     counts, alike = collections.Counter(values), collections.defaultdict(list)
 
-    def remark(what, groups, advice):
-        groups = [", ".join(f"{_readable(x)} ({counts[x]})" for x in names) for names in groups]
-        if any(groups):
-            names = "; ".join(groups[:5])
-            warnings.warn(f"{path}: labels {what}: {names}. {advice}", stacklevel=3)
+    def remark(what, names):
+        if names:
+            shown = ", ".join(f"{_readable(x)} ({counts[x]})" for x in names[:10])
+            warnings.warn(f"{path}: labels {what}: {shown}.", stacklevel=3)
 
     for name in sorted(counts):
         alike[_without_spelling(name)].append(name)
-    remark(
-        "that differ only in case, width, blanks, quotation marks, dots, or characters that one "
-        "does not see are labels of their own",
-        [names for names in alike.values() if len(names) > 1],
-        "Write them alike if they mean the same.",
-    )
-    remark(
-        "that look like missing ones are classes",
-        [[name for name in sorted(counts) if name.casefold() in _LIKE_MISSING]],
-        "Leave their cells empty if the rows have no label.",
-    )
+    pairs = [name for names in alike.values() if len(names) > 1 for name in names]
+    remark("that differ only in spelling are classes of their own", pairs)
+    ids = [] if do_recur(values) else [*counts]
+    remark("that hardly recur look like ids or scores; label_column names another column", ids)
+    like_missing = [name for name in sorted(counts) if name.casefold() in _LIKE_MISSING]
+    remark("that look like missing ones are classes; leave such cells empty", like_missing)
     if may_be_joined:
-        advice = "Choose the problem type multi_label to read them one by one"
-        lists = [name for name in counts if len(_names_in_list(name)) > 1]
-        remark("in the form of a list are read as one", [lists], f"{advice}.")
-        for mark in _BETWEEN_LABELS:
-            what = f"with a {mark!r} inside are read as one label each"
-            remark(what, [_joined(counts, mark)], f"{advice}, with label_separator={mark!r}.")
+        labels_in = {name: _labels_in(name) for name in counts}
+        known = collections.Counter(x for found in labels_in.values() for x in found)
+        joined = [x for x, y in labels_in.items() if len(y) > 1 and all(known[z] > 1 for z in y)]
+        mark = _BETWEEN_LABELS.search("".join(joined) or "|")[0]
+        advice = f"the problem type multi_label reads several, with label_separator={mark!r}"
+        remark(f"that are made of others are read as one label each ({advice})", joined)
 
 
-def _joined(names, mark):
-    """Returns the names that are several with a mark between them, which all stand elsewhere."""
-    labels_in = {name: {x.strip() for x in name.split(mark)} - {""} for name in names}
-    known = collections.Counter(x for found in labels_in.values() for x in found)
-    return [
-        name
-        for name, found in labels_in.items()
-        if len(found) > 1 and all(known[x] > 1 for x in found)
-    ]
+def _labels_in(name):
+    """Returns the labels that a name may be made of."""
+    return {x.strip(_AROUND_NAMES) for x in _BETWEEN_LABELS.split(name)} - {""}
 
 
 def do_recur(values: Sequence[str]) -> bool:
@@ -166,12 +150,6 @@ def _without_spelling(name):
     return " ".join(text.split()).rstrip(".,;:。") or name
 
 
-def _names_in_list(name):
-    """Returns the names in a list that was written as text, `[]` for another text."""
-    is_list = _LIST.fullmatch(name) and ("," in name or _QUOTED.search(name))
-    return [*map(str, _names_in(name, None))] if is_list else []
-
-
 def _label_text(value, place, names=()):
     """Returns a label as text without blanks around it, in the form that the names have.
 
@@ -189,13 +167,14 @@ def _label_of_cell(value, place, problem_type, separator, names):
     """Returns the label in a cell: a name, for `"multi_label"` a list of names, `None` for none."""
     if is_missing(value):
         return None
-    is_list = isinstance(value, (list, tuple))
     if problem_type != "multi_label":
+        is_list = isinstance(value, (list, tuple))
         advice = "For several labels choose the problem type multi_label."
         check_at(place, not is_list or len(value) < 2, "a row must have one label", value, advice)
         name = _label_text("".join(map(str, value)) if is_list else value, place, names)
         return None if name not in names and means_missing(name) else name
-    if is_list:
+    value = value if value in names else as_list(value)
+    if isinstance(value, (list, tuple)):
         bits = [int(each) if isinstance(each, bool) else each for each in value]
         return [_label_text(each, place, names) for each in bits]
     text = _label_text(value, place, names)
@@ -203,20 +182,8 @@ def _label_of_cell(value, place, problem_type, separator, names):
         return [text]
     if text and means_missing(text):
         return None
-    found = [_label_text(each, place, names) for each in _names_in(text, separator)]
+    found = [_label_text(each, place, names) for each in text.split(separator)]
     return [*filter(None, found)]
-
-
-def _names_in(text, separator):
-    """Returns the names in a text, which may be a list as Python, NumPy or JSON write it."""
-    match = _LIST.fullmatch(text)
-    if match is None:
-        return text.split(separator)
-    if '"' in text:
-        with contextlib.suppress(ValueError):
-            return [*json.loads(text)]
-    quoted = [single or double for single, double in _QUOTED.findall(match[1])]
-    return quoted or match[1].split("," if "," in match[1] else None)
 
 
 def _are_bits(rows):

@@ -15,9 +15,7 @@ from bert_keras.types import Path
 
 SENTIMENT_SENTENCES_FILES = ("amazon_cells_labelled.txt", "imdb_labelled.txt", "yelp_labelled.txt")
 
-_TASK = ClassificationTask(
-    layouts=(Layout((0,), 1, num_fields=(2,)),), labels=(("0", "negative"), ("1", "positive"))
-)
+_TASK = ClassificationTask(layouts=(Layout((0,), 1),), label_names=("negative", "positive"))
 
 
 def load_sentiment_sentences(

@@ -78,10 +78,9 @@ def split_indices(
     train = np.setdiff1d(np.arange(len(keys), dtype="int64"), test)
     if not len(test) or not len(train):
         raise ValueError(
-            f"`test_size` must leave examples in both parts. Received test_size={test_size} for "
-            f"{len(keys)} texts, {len(groups)} of them different, in {len(by_stratum)} strata. "
-            "Equal texts stay together. Pass more different texts, another `test_size`, or a test "
-            "set of your own."
+            f"`test_size` must leave examples in both parts. Received: {test_size} for {len(keys)} "
+            f"texts, {len(groups)} of them different, in {len(by_stratum)} strata. Equal ones stay "
+            "together. Pass more different texts, another `test_size`, or a test set of your own."
         )
     return train, test
 
@@ -107,10 +106,8 @@ def count_shared_texts(
     first: LabelledTexts | Sequence[str], second: LabelledTexts | Sequence[str]
 ) -> int:
     """Returns the number of different texts (or pairs) that are in both, by `normalize_text`."""
-    first, second = (
-        part.texts if isinstance(part, LabelledTexts) else part for part in (first, second)
-    )
-    return len(set(_keys(first)) & set(_keys(second)))
+    first, second = ({*_keys(getattr(x, "texts", x))} for x in (first, second))
+    return len(first & second)
 
 
 def _keys(texts):

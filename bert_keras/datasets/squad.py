@@ -6,23 +6,13 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from bert_keras.checks import check_not_empty, is_int
-from bert_keras.datasets.files import check_at, read_lines
-from bert_keras.datasets.table import kind_of, read_records, with_fields
+from bert_keras.datasets.files import check_at
+from bert_keras.datasets.table import read_records, with_known_names
 from bert_keras.tasks.question_examples import Answer, QuestionExample
 from bert_keras.types import Path
 
-# The fields of rows, of contexts and of articles. Without one of these layouts, names are read in
-# any case and form.
-_LAYOUTS = (
-    ("question", "context", "answers"),
-    ("question", "context", "answer_text", "answer_start"),
-    ("question", "context", "answer", "answer_start"),
-    ("context", "qas"),
-    ("paragraphs",),
-    ("question", "context", "answers", "is_impossible"),
-)
 # How tables write `is_impossible`.
-_FLAGS = {"true": True, "1": True, "false": False, "0": False, "": False}
+_FLAGS = {"true": True, "1": True, "false": False, "0": False, "": False, "none": False}
 
 
 class AnswerMismatch(NamedTuple):
@@ -78,15 +68,17 @@ def read_squad(path: Path) -> QuestionSet:
     """
     examples, mismatches, ids, unanswered = [], [], set(), []
     for place, context, record in _questions(path):
-        example = _example(f"{path}, {place}", context, record)
-        check_at(f"{path}, {place}", example.id not in ids, "an id must occur once", example.id)
+        example = _example(place, context, record)
+        check_at(place, example.id not in ids, "an id must occur once", example.id)
         ids.add(example.id)
         for answer in example.answers:
             if not answer.stands_in(context):
                 text, start = answer
                 found = context[start : start + len(text)] if start >= 0 else ""
                 mismatches.append(AnswerMismatch(example.id, text, start, found))
-        if not example.answers and _may_be_impossible(record):
+        has_field = record.get("answers") is not None or "answer_start" in record
+        is_row = "context" in record and "is_impossible" not in record
+        if not example.answers and is_row and has_field:
             unanswered.append(len(examples))
         examples.append(example)
     check_not_empty(examples, f"{path} must hold questions")
@@ -98,79 +90,63 @@ def read_squad(path: Path) -> QuestionSet:
 
 def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yields `(place, context, question record)` for each question."""
-    kind = kind_of(path)
-    if kind == "tsv":  # A name without an ending says nothing, and no header begins like JSON.
-        first = next(filter(str.strip, read_lines(path)), "")
-        kind = "json" if first.lstrip()[:1] in ("{", "[") else kind
-    for place, record in read_records(path, kind=kind):
-        contexts = [(place, record := with_fields(record, _LAYOUTS))]
+    for place, record in read_records(path):
+        contexts = [(f"{path}, {place}", record := with_known_names(record))]
         if "paragraphs" in record:
-            contexts = _nested(path, place, record, "paragraphs")
+            contexts = _nested(*contexts[0], "paragraphs")
         for where, row in contexts:
-            context = _checked(f"{path}, {where}", row, "context", str)
-            check_at(f"{path}, {where}", context.strip(), "a context must not be blank", context)
+            context = _checked(where, row, "context", str)
+            check_at(where, context.strip(), "a context must not be blank", context)
             is_flat = "question" in row and "qas" not in row
-            rows = [(where, {"id": where, **row})] if is_flat else _nested(path, where, row, "qas")
-            for at, question in rows:
-                yield at, context, question
+            rows = [(where, {"id": place, **row})] if is_flat else _nested(where, row, "qas")
+            yield from ((at, context, question) for at, question in rows)
 
 
-def _nested(path, place, record, key):
+def _nested(place, record, key):
     """Yields the place and the value of each record in a list under a key."""
-    for number, row in enumerate(_checked(f"{path}, {place}", record, key, list)):
+    for number, row in enumerate(_checked(place, record, key, list)):
         yield f"{place}.{key}[{number}]", row
 
 
 def _example(place, context, record):
-    question, flag = _checked(place, record, "question", str), record.get("is_impossible")
-    if isinstance(flag, str):  # In a table.
-        flag = _FLAGS.get(flag.strip().lower(), flag)
-    fits = flag is None or isinstance(flag, (bool, int))
-    check_at(place, fits, "'is_impossible' must be of type bool", flag)
+    question, value = _checked(place, record, "question", str), record.get("is_impossible")
+    flag = _FLAGS.get(str(value).strip().lower())
+    check_at(place, flag is not None, "'is_impossible' must be true or false", value)
     answers = tuple(_answers(place, record))
     if flag and (answers := tuple(answer for answer in answers if answer.text.strip())):
         check_at(place, False, "an impossible question must have no answers", answers)
     identifier = record.get("id", record.get("qid"))
     identifier = str(identifier) if is_int(identifier) else identifier
     identifier = _checked(place, {"id": identifier}, "id", str)
-    return QuestionExample(identifier, question, context, answers, bool(flag))
+    return QuestionExample(identifier, question, context, answers, flag)
 
 
 def _answers(place, record):
     """Yields the answers: objects, an object of lists, a column for each part, or MRQA's spans."""
     found, text = record.get("answers"), record.get("answer_text", record.get("answer"))
     if "detected_answers" in record:
-        spans = _checked(place, record, "detected_answers", list)
         found = [
-            {"text": x.get("text"), "answer_start": start}
-            for x in spans
-            for start, _ in _checked(place, x, "char_spans", list)
+            {"text": answer.get("text"), "answer_start": span}
+            for answer in _checked(place, record, "detected_answers", list)
+            for span in _checked(place, answer, "char_spans", list)
         ]
-    elif found is None and "answer_start" in record:
-        found = [{"text": text, "answer_start": record["answer_start"]}] if text else []
-    elif found is None:
+    elif found is None and text:
         rule = "an answer must have an 'answer_start', which counts characters from 0"
-        check_at(place, not text, rule, [*record])
+        check_at(place, "answer_start" in record, rule, [*record])
+        found = [{"text": text, "answer_start": record["answer_start"]}]
     elif isinstance(found, dict):
         columns = [found.get("text"), found.get("answer_start")]
-        columns = [[x] if isinstance(x, (str, int)) else x for x in columns]
         fits = all(isinstance(x, list) for x in columns) and len({*map(len, columns)}) == 1
         check_at(place, fits, "'answers' must have as many 'text' as 'answer_start'", found)
         found = [{"text": x, "answer_start": y} for x, y in zip(*columns, strict=True)]
-    is_table, found = "answers" not in record, [] if found is None else found
+    found = [] if found is None else found
     for number, answer in enumerate(_checked(place, {"answers": found}, "answers", list)):
         where = f"{place}.answers[{number}]"
         text, start = _checked(where, answer, "text", str), answer.get("answer_start")
-        is_whole = isinstance(start, float) and start.is_integer()  # pandas
-        if is_whole or (is_table and isinstance(start, str) and re.fullmatch("[0-9]+", start)):
-            start = int(start)
+        start = start[0] if isinstance(start, list) and start else start  # MRQA's span.
+        if re.fullmatch(r"[0-9]+(\.0)?", str(start)):  # Text in tables, floats of pandas.
+            start = int(str(start).removesuffix(".0"))
         yield Answer(text, _checked(where, {"answer_start": start}, "answer_start", int))
-
-
-def _may_be_impossible(record):
-    """Whether an empty list of answers may mean that a row's question is impossible."""
-    has_field = record.get("answers") is not None or "answer_start" in record
-    return "context" in record and "is_impossible" not in record and has_field
 
 
 def _checked(place, record, key, kind):

@@ -4,6 +4,8 @@ Python's `csv` splits text. pandas would fill a row that is too short with empty
 `"a" b` as `a b`, both without a word; and its messages do not know the line.
 """
 
+import ast
+import contextlib
 import csv
 import functools
 import io
@@ -17,30 +19,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, Literal
 
 from bert_keras.checks import check_not_empty, refuse_options, require
-from bert_keras.datasets.files import (
-    COMPRESSED_NAMES,
-    as_record,
-    check_at,
-    parse_json,
-    read_lines,
-    shorten,
-)
+from bert_keras.datasets.files import as_record, check_at, parse_json, read_lines
 from bert_keras.engine.atomic_files import reading
 from bert_keras.types import Path
 
 # The largest limit that fits a C long on every platform. By default csv refuses over 128 KiB.
 _LONGEST_FIELD = 2**31 - 1
-# How many lines of a TSV, and about how many characters, tell whether quotation marks enclose its
-# fields. Three times as many are in memory.
-_LINES_LOOKED_AT, _CHARACTERS_LOOKED_AT = 100_000, 10_000_000
+# About how many characters of a TSV tell whether quotation marks enclose its fields. Three times as
+# many are in memory.
+_CHARACTERS_LOOKED_AT = 10_000_000
 # The ending of a name -> the kind of file. As a table, a text file and any other one is a "tsv".
 KINDS = {".csv": "csv", ".tsv": "tsv", ".txt": "text", ".json": "json"}
 KINDS |= {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 KINDS |= {".xlsx": "excel", ".xlsm": "excel"}
-_SEPARATED = (
-    "A field that holds the separator must be in quotation marks; say what separates columns by "
-    "`separator`, and whether they are quoted by `quoting`."
-)
+_SEPARATED = "Put fields that hold the separator in quotation marks; see `separator` and `quoting`."
+# A list that was written as text, and a name in quotation marks in it.
+_LIST = re.compile(r"[\[({].*[\])}]", re.DOTALL)
+_QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
 # A first line that tells Excel what separates the columns.
 _SEPARATOR_LINE = re.compile('"?sep=(.)"?[\r\n]*')
 
@@ -72,12 +67,12 @@ def read_records(
             if the first row has one; else in a `.csv` file a comma, or `;` or `|` if the first row
             has no comma; else a tab.
         quoting: bool, whether `"` quotes fields. By default it does, except between tabs: there it
-            does if in the first 100,000 lines, or in the first 10 million characters, every field
-            with a quotation mark is quoted, all rows then have the same length, and the header or a
-            field that needs them has the marks.
+            does if in the first 10 million characters every field with a quotation mark is quoted,
+            all rows then have the same length, and the header or a field that needs them has the
+            marks.
         names: columns that must be there.
         kind: `"csv"`, `"tsv"`, `"json"`, `"jsonl"`, `"excel"` or `"parquet"`; by default by the
-            name's ending.
+            name's ending, and without one by how the text begins.
         stream: optional buffered binary file object to read, see `read_lines`.
         encoding: str, of text and JSON; by default UTF-8, or what a byte order mark announces.
         header: bool, whether the first row of text or of a sheet names the columns. By default it
@@ -138,105 +133,37 @@ def find_column(path: Path, header: Sequence[str], column: str | int) -> int:
     places = [] if isinstance(column, int) else find_name(header, column)
     if not places and is_number(column) and -size <= int(column) < size:
         places = [int(column) % size]
-    if len(places) == 1:
-        return places[0]
-    raise ValueError(
-        f"The header of {path} has {'more than one' if places else 'no'} column {column!r}. Its "
-        f"first row has {size} column{'s' * (size > 1)}: {shorten([*header])}. Name those to read "
-        "(--columns and label_column); where the first row is data, columns are numbers from 0. "
-        "`separator` is what separates them."
-    )
+    rule = f"the header has {'more than one' if places else 'no'} column {column!r}"
+    advice = "Name those to read (--columns, label_column); without a header, columns are numbers "
+    advice += "from 0. `separator` is what separates them."
+    check_at(path, len(places) == 1, rule, [*header], advice)
+    return places[0]
 
 
 def find_name(names: Iterable[Any], *wanted: str) -> list[int]:
-    """Returns the positions of a name: exact, without blanks, in any case, or in any width.
+    """Returns the positions of a name: exact, in any case, or in any width.
 
     Of several names wanted, it is the first that occurs.
     """
     names = [*map(str, names)]
     for each in wanted:
-        for form in (str, _without_blanks, lambda name: _without_blanks(name).casefold(), _folded):
+        for form in (str, lambda name: " ".join(name.split()).casefold(), _folded):
             found = [place for place, name in enumerate(names) if form(name) == form(each)]
             if found:
                 return found
     return []
 
 
-def _without_blanks(name):
-    return " ".join(name.strip().strip("\ufeff\u200b\u2060").split())
-
-
+@functools.lru_cache
 def _folded(name):
     for _ in range(2):  # Lower case may bring more to normalize.
         name = unicodedata.normalize("NFKC", name).casefold()
-    return _without_blanks(name)
+    return " ".join(name.strip().strip("\ufeff\u200b\u2060").split())
 
 
-def with_fields(record: dict[str, Any], layouts: tuple[tuple[str, ...], ...]) -> dict[str, Any]:
-    """Returns a record that has the fields of a layout as it is, others renamed by `find_name`."""
-    wanted = _wanted_names(tuple(record), layouts)
-    return {wanted.get(key, key): value for key, value in record.items()} if wanted else record
-
-
-@functools.lru_cache
-def _wanted_names(header, layouts):
-    """Returns the names in the layouts by those in a header that stand for them."""
-    if any({*layout} <= {*header} for layout in layouts):
-        return {}
-    names = {name for layout in layouts for name in layout}
-    found = {name: find_name(header, name) for name in names if name not in header}
-    wanted = {header[places[0]]: name for name, places in found.items() if len(places) == 1}
-    return {key: name for key, name in wanted.items() if key not in names}
-
-
-def without_rejected(
-    path: Path, records: Iterable[tuple[str, dict[str, Any]]]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the records that annotators accepted; a warning counts the others.
-
-    Prodigy's field `answer` tells which they rejected or ignored, Label Studio's `was_cancelled`
-    which they left.
-    """
-    left_out = []
-    for place, record in records:
-        record = _of_label_studio(f"{path}, {place}", record)
-        if record is None or record.get("answer") in ("reject", "ignore"):
-            left_out.append(place)
-        else:
-            yield place, record
-    if left_out:
-        warnings.warn(
-            f"{path}: {len(left_out)} rows are left out, since annotators rejected, ignored, "
-            f"cancelled or have not reached them ({left_out[0]} is the first).",
-            stacklevel=2,
-        )
-
-
-def _of_label_studio(where, record):
-    """Returns a task of Label Studio as a text with its spans and choices, others unchanged.
-
-    `None` stands for a task whose annotations were all cancelled.
-    """
-    data, annotations = record.get("data"), record.get("annotations")
-    if not isinstance(data, dict) or not isinstance(annotations, list):
-        return record
-    kept = [x for x in annotations if not x.get("was_cancelled")]
-    if not kept:
-        return None
-    advice = "Cancel the others in Label Studio, or export only the one to read."
-    check_at(where, len(kept) == 1, "a text must have one annotation", len(kept), advice)
-    texts = {name: value for name, value in data.items() if isinstance(value, str)}
-    found, chosen = {"text": next(iter(texts.values()), None), **texts, "spans": []}, {}
-    for result in kept[0].get("result", ()):
-        value = result.get("value", {})
-        if "start" in value:
-            found["spans"].append(value)
-        elif "choices" in value:
-            name = result.get("from_name", "choices")
-            rule = "choices must not have the name of a field of the text"
-            check_at(where, name not in found, rule, name, "Rename the control or the field.")
-            chosen[name] = value["choices"]
-    return found | chosen
+def with_known_names(record: dict[str, Any]) -> dict[str, Any]:
+    """Returns a record whose fields also have the names that `find_name` takes for theirs."""
+    return {_folded(name): value for name, value in record.items()} | record
 
 
 def is_number(column: str | int) -> bool:
@@ -246,18 +173,18 @@ def is_number(column: str | int) -> bool:
 
 def format_of(path: Path, default: str) -> str:
     """Returns the format of a file by the ending of its name."""
-    name = COMPRESSED_NAMES.sub("", os.fspath(path).lower())
+    name = re.sub(r"\.(gz|bz2|xz)$", "", os.fspath(path).lower())
     return KINDS.get(os.path.splitext(name)[1], default)
 
 
 def kind_of(path: Path) -> str:
-    """Returns the kind of a table by the ending of its name, `"tsv"` if that says nothing."""
-    return format_of(path, "tsv").replace("text", "tsv")
-
-
-def has_names(path: Path) -> bool:
-    """Whether a file's format (JSON, Parquet) names the columns, so that no first row has to."""
-    return kind_of(path) not in ("csv", "tsv", "excel")
+    """Returns the kind of a table by the ending of its name, else by how its text begins."""
+    kind = format_of(path, "text")
+    if kind == "text" and os.path.isfile(path):  # Not a pipe, which can be read only once.
+        lines = read_lines(path, allow_nul=True, encoding="latin-1")
+        head = "".join(itertools.islice(filter(str.strip, lines), 2))
+        kind = "json" if re.match(r'\s*[\[{]\s*["\[{]', head) else kind
+    return kind.replace("text", "tsv")
 
 
 def as_text(value: Any, place: str) -> str:
@@ -271,11 +198,29 @@ def as_text(value: Any, place: str) -> str:
     return str(value)
 
 
+def as_list(value: Any) -> Any:
+    """Returns the list that a text is, as JSON, Python or NumPy write it; else the value itself."""
+    if not isinstance(value, str) or not _LIST.fullmatch(value.strip()):
+        return value
+    with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+        try:  # JSON first: in it, unlike in Python, two escapes may stand for one character.
+            found = json.loads(value)
+        except ValueError:
+            # Python would join the neighbours in `['a' 'b']`, as NumPy writes arrays, and read 1_0.
+            if not _QUOTED.search(value) or re.search(r"""['"]\s+['"]""", value):
+                raise
+            found = ast.literal_eval(value.strip())
+        return [*found] if isinstance(found, (list, tuple, set)) else [found]
+    quoted = [single or double for single, double in _QUOTED.findall(value)]
+    return quoted or value.strip()[1:-1].split("," if "," in value else None)
+
+
 def warn_of_rows(path: Path, places: Sequence[str], count: int, what: str) -> None:
-    """Warns of some of `count` rows: how many, and where the first ten are."""
-    numbers = ", ".join(place.split()[-1] for place in places[:10])
-    numbers = f"line{'s' * (len(places) > 1)} {numbers}{', ...' * (len(places) > 10)}"
-    warnings.warn(f"{path}: rows {what}: {len(places)} of {count} ({numbers}).", stacklevel=4)
+    """Warns of some of `count` rows, if there are any: how many, and where the first ten are."""
+    if places:
+        numbers = ", ".join(place.split()[-1] for place in places[:10])
+        numbers = f"line{'s' * (len(places) > 1)} {numbers}{', ...' * (len(places) > 10)}"
+        warnings.warn(f"{path}: rows {what}: {len(places)} of {count} ({numbers}).", stacklevel=4)
 
 
 # Rows of text, of Excel, and of Parquet
@@ -308,31 +253,25 @@ def _rows_of_text(path, first, lines, delimiter, quoting):
     lines = itertools.chain([line], lines)
     if quoting is None and delimiter == "\t":
         head, size = [], 0
-        for line in itertools.islice(lines, _LINES_LOOKED_AT):
+        while size <= _CHARACTERS_LOOKED_AT and (line := next(lines, "")):
             head.append(line)
             size += len(line)
-            if size > _CHARACTERS_LOOKED_AT:
-                break
-        is_whole = size <= _CHARACTERS_LOOKED_AT and len(head) < _LINES_LOOKED_AT
-        quoting, lines = _are_quoted("".join(head), is_whole), itertools.chain(head, lines)
+        quoting, lines = _are_quoted("".join(head)), itertools.chain(head, lines)
     style = csv.QUOTE_NONE if quoting is False else csv.QUOTE_MINIMAL
     csv.field_size_limit(_LONGEST_FIELD)
     reader = csv.reader(lines, delimiter=delimiter, quoting=style, strict=True)
-    fields = []
-    while fields is not None:
-        place = f"line {number + reader.line_num + 1}"
-        try:
-            fields = next(reader, None)
-        except csv.Error as error:
-            advice = "Look for a quotation mark that is never closed"
-            if "new-line" in str(error):
-                advice = "A carriage return (\\r) inside a row must be in quotation marks"
-            raise ValueError(
-                f"{path}, {place}: the row that begins here is not CSV ({error}). {advice}, or "
-                "read it with `quoting=False`."
-            ) from error
-        if fields:
-            yield place, fields
+    place = f"line {number + 1}"
+    try:
+        for fields in reader:
+            if fields:
+                yield place, fields
+            place = f"line {number + reader.line_num + 1}"
+    except csv.Error as error:
+        raise ValueError(
+            f"{path}, {place}: the row that begins here is not CSV ({error}). Look for a quotation "
+            "mark that is never closed, or for a carriage return (\\r) outside of quotation marks; "
+            "or read it with `quoting=False`."
+        ) from error
 
 
 def _of_one_length(path, rows, wrong):
@@ -348,9 +287,8 @@ def _of_one_length(path, rows, wrong):
             if wrong == "leave out":
                 continue
         yield place, fields[:size]
-    if places:
-        done = "cut to the length of the first" if wrong == "cut" else "left out"
-        warn_of_rows(path, places, count, f"{done} because they have a wrong number of fields")
+    done = "cut to the length of the first" if wrong == "cut" else "left out"
+    warn_of_rows(path, places, count, f"{done} because they have a wrong number of fields")
 
 
 def _guess_delimiter(line, kind, names):
@@ -360,18 +298,16 @@ def _guess_delimiter(line, kind, names):
     fitting = [x for x in usual if names and all(find_name(found[x], name) for name in names)]
     if fitting:
         return max(fitting, key=lambda each: len(found[each]))
-    if "\t" in line or kind != "csv":
-        return "\t"
-    return "," if "," in line else max(",;|", key=line.count)
+    return next((x for x in "\t,;|" if x in line), ",") if kind == "csv" else "\t"
 
 
-def _are_quoted(text, is_whole):
+def _are_quoted(text):
     """Returns whether quotation marks enclose fields in a TSV, or in its first lines.
 
     They do if all rows then have the same length, and a program that encloses only what needs it
     (pandas), commas too (Excel), or every text may have written them.
     """
-    if not is_whole and text.count('"') % 2:  # A field goes on after the last line.
+    if text.count('"') % 2:  # A field may go on after the last line.
         text = text[: text.rfind("\n", 0, text.rindex('"')) + 1]
     quoted = re.compile(r'(?<![^\t\n])"([^"]*+(?:""[^"]*+)*+)"(?![^\t\r\n])')
     fields, bare = quoted.findall(text), quoted.sub("", text)
@@ -388,12 +324,10 @@ def _rows_of_excel(path, stream):
     with reading(path):
         source = path if stream is None else io.BytesIO(stream.read())
         # Without `na_filter` an empty cell is an empty text, as in CSV, and NA stays a text.
-        sheet = pandas.read_excel(source, header=None, dtype=object, na_filter=False)
+        sheet = pandas.read_excel(source, header=None, dtype=str, na_filter=False)
     for number, row in enumerate(sheet.itertuples(index=False, name=None), 1):
         if any(cell != "" for cell in row):
-            # A date becomes text; numbers and bools stay, so that 1.0 and 1 are the same label.
-            plain = (str, int, float)
-            yield f"row {number}", [x if isinstance(x, plain) else str(x) for x in row]
+            yield f"row {number}", row
 
 
 def _records_of_parquet(path, stream):
@@ -410,48 +344,30 @@ def _records_of_parquet(path, stream):
 
 def _records_of_json(path, kind, lines):
     """Yields the place and the value of each object, in lines of their own or in a list."""
-    start, head = next((x for x in enumerate(lines, 1) if x[1].strip()), (1, ""))
-    begin = [head]
-    for line in lines:
-        begin.append(line)
-        if line.strip():
-            break
-    lines = itertools.chain(begin, lines)
-    try:
-        first = as_record(json.loads(head))
-        # A record may have a list under `data` too.
-        is_alone = not any(map(str.strip, begin[1:]))
-        are_lines = isinstance(first, dict) and not (is_alone and isinstance(_rows_in(first), list))
-    except (ValueError, RecursionError):  # The first line of a document over several lines.
-        are_lines = not head or (kind == "jsonl" and head.strip() != "[")
-    if are_lines:
-        for number, line in enumerate(lines, start):
+    lines = enumerate(lines, 1)
+    head = [*itertools.islice((item for item in lines if item[1].strip()), 2)]
+    if not head:
+        return
+    start, first, second = head[0][0], head[0][1].strip(), head[-1][1].strip()
+    lines = itertools.chain(head, lines)
+    # No line of a list ends where the next object begins: a comma is between them.
+    if kind == "jsonl" or (len(head) == 2 and first[-1] in "]}" and second[0] in "[{"):
+        rule = "each line must be one JSON object"
+        for number, line in lines:
             if line.strip():
                 place, record = f"line {number}", as_record(parse_json(line, path, number))
-                rule = "each line must be one JSON object"
                 check_at(f"{path}, {place}", isinstance(record, dict), rule, record)
                 # MRQA's first line is a heading.
                 is_heading = number == start and record.keys() == {"header"}
                 if not (is_heading and isinstance(record["header"], dict)):
                     yield place, record
         return
-    rows = _rows_in(parse_json("".join(lines), path, start))
+    rows = parse_json("".join(line for _, line in lines), path, start)
+    if isinstance(rows, dict):
+        rows = rows.get("data", [rows] if len(head) == 1 else rows)
+    rows = [*map(as_record, rows)] if isinstance(rows, list) else rows
     fits = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
     rule = "there must be a list of JSON objects, alone or under the key 'data', or one per line"
     advice = 'pandas writes such a list with `to_json(path, orient="records")`.'
     check_at(path, fits, rule, rows, advice)
     yield from ((f"row {number}", row) for number, row in enumerate(rows, 1))
-
-
-def _rows_in(document):
-    """Returns the rows of a JSON document, a list; else the document.
-
-    An object has them under `data`; that of spaCy's annotation tool has pairs of a text and its
-    entities under `annotations`, and null for a text that was skipped.
-    """
-    if isinstance(document, dict):
-        rows = document.get("annotations") if "classes" in document else None
-        rows = [row for row in rows if row is not None] if isinstance(rows, list) else []
-        is_of_spacy = any(as_record(row) is not row for row in rows)
-        document = rows if is_of_spacy else document.get("data", document)
-    return [*map(as_record, document)] if isinstance(document, list) else document

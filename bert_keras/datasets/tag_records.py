@@ -10,24 +10,14 @@ A row is one of four things:
 | a word | the sentence's number, the word, its tag | Kaggle, simpletransformers |
 """
 
-import ast
-import contextlib
 import itertools
 import json
-import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from bert_keras.checks import check_not_empty, is_int, require
-from bert_keras.datasets.files import check_at, read_lines
-from bert_keras.datasets.table import (
-    as_text,
-    find_name,
-    kind_of,
-    read_records,
-    without_rejected,
-)
+from bert_keras.datasets.files import check_at
+from bert_keras.datasets.table import as_list, as_text, find_name, read_records, warn_of_rows
 from bert_keras.tokenizers.words import find_words, number_words
 from bert_keras.types import Path
 
@@ -43,41 +33,26 @@ _END = ("end_offset", "end", "stop")
 _TYPE = ("label", "labels", "type", "entity", "tag", "entity_group")
 
 
-def _is_list(value):
-    """Whether a field may hold words or tags: a list without lists, or one written as text."""
-    if isinstance(value, str):
-        return value.strip().startswith("[")
-    return isinstance(value, list) and all(isinstance(x, (str, int, float)) for x in value)
-
-
-def _are_lists(value):
-    """Whether a field may hold GLiNER's entities: lists, none, or null."""
-    return value is None or (isinstance(value, list) and all(isinstance(x, list) for x in value))
-
-
-def _are_spans(value):
-    spans = value if isinstance(value, list) else [value]
-    return all(isinstance(span, (list, dict)) for span in spans)
-
-
-def _is_text(value):
-    return isinstance(value, str)
-
-
-def _is_any(value):
-    return True
-
-
-# What a row is, the names of its words and tags, and the values that these have. The last are words
-# to tag.
+# What a row is, the names of its words and tags, and the forms that these have; no form stands for
+# any. The last are words to tag.
 _LAYOUTS = (
-    ("sentence", WORD_NAMES, TAG_NAMES, _is_list, _is_list),
-    ("text", _TEXT_NAMES, _SPAN_NAMES, _is_text, _are_spans),
-    ("spans", ("tokenized_text",), ("ner",), _is_list, _are_lists),
-    ("sentence", _TEXT_NAMES, TAG_NAMES, _is_text, _is_list),
-    ("word", WORD_NAMES, TAG_NAMES, _is_any, _is_any),
-    ("sentence", WORD_NAMES, (), _is_list, _is_any),
+    ("sentence", WORD_NAMES, TAG_NAMES, "list empty", "list empty"),
+    ("text", _TEXT_NAMES, _SPAN_NAMES, "text list", "spans empty"),
+    ("spans", ("tokenized_text",), ("ner",), "list", "spans empty null"),
+    ("sentence", _TEXT_NAMES, TAG_NAMES, "text", "list"),
+    ("word", WORD_NAMES, TAG_NAMES, "", ""),
+    ("sentence", WORD_NAMES, (), "list", ""),
 )
+
+
+def _has_form(value, forms):
+    """Whether a field has one of the forms: a list, which may be written as text, a text, spans."""
+    form = "text" if isinstance(value, str) else "null" if value is None else "spans"
+    if isinstance(value, list) and not any(isinstance(x, (list, dict)) for x in value):
+        form = "list" if value else "empty"
+    if form == "text" and value.strip().startswith("["):
+        form = "list"
+    return form in forms.split() or not forms
 
 
 class TagLayout(NamedTuple):
@@ -87,37 +62,23 @@ class TagLayout(NamedTuple):
         kind: `"line"`, `"sentence"`, `"text"`, `"spans"` or `"word"`, what a row is: a word and its
             tags in columns, a sentence, a text with spans, words with spans, or a word with named
             fields.
-        words: str, the field of the words, of the text, or of the word; int, the column.
-        tags: str, the field of the tags, or of the spans; int, the column; `None` without one.
+        words: str, the field of the words, of the text, or of the word.
+        tags: str, the field of the tags, or of the spans; `None` without one.
         sentence: str, the field of the sentence's number, if a row or a line is a word.
         has_header: bool, whether the first line names the columns.
     """
 
     kind: Literal["line", "sentence", "text", "spans", "word"]
-    words: str | int
-    tags: str | int | None
+    words: str
+    tags: str | None
     sentence: str | None = None
     has_header: bool = False
 
     def __str__(self) -> str:
-        words = "texts" if self.kind == "text" else "words"
-        tags = "spans" if self.kind in ("text", "spans") else "tags"
-        if self.kind == "line":
-            tags = "no tags" if self.tags is None else f"tags in column {self.tags}"
-            return f"words in column {self.words}, {tags}, counted from 0"
+        words, tags = ("texts", "spans") if self.kind == "text" else ("words", "tags")
+        tags = "no tags" if self.tags is None else f"{tags} in {self.tags!r}"
         of_sentence = f", sentences by {self.sentence!r}" if self.sentence else ""
-        return f"{words} in {self.words!r}, {tags} in {self.tags!r}{of_sentence}"
-
-
-def has_records(path: Path) -> bool:
-    """Whether a file of tagged words has rows with named fields, from its name and first line."""
-    if kind_of(path) != "tsv":
-        return True
-    first = next((line for line in read_lines(path) if line.strip()), "").strip()
-    rule = "a file of JSON lines must have a name that ends in .jsonl"
-    check_at(path, not first.startswith('{"'), rule, first)
-    names = first.replace('"', "").split("\t")
-    return all(find_name(names, *wanted) for wanted in (SENTENCE_NAMES, WORD_NAMES, TAG_NAMES))
+        return f"{words} in {self.words!r}, {tags}{of_sentence}"
 
 
 def find_fields(
@@ -133,7 +94,7 @@ def find_fields(
     Raises:
         ValueError: there are no such fields. The message lists the fields of the first row.
     """
-    place, record = next(without_rejected(path, read_records(path)), ("", {}))
+    place, record = next(read_records(path), ("", {}))
     header = [*check_not_empty(record, f"{path} must hold rows")]
 
     def find_fields(names, column):
@@ -143,17 +104,14 @@ def find_fields(
         wanted = names if column is None else (column,)
         return [header[place] for name in wanted for place in find_name(header, name)[:1]]
 
-    for kind, word_names, tag_names, is_words, are_tags in _LAYOUTS:
-        words = [x for x in find_fields(word_names, word_column) if is_words(record[x])]
-        tags = [x for x in find_fields(tag_names, tag_column) if are_tags(record[x])]
+    for kind, word_names, tag_names, form, tag_form in _LAYOUTS:
+        words = [x for x in find_fields(word_names, word_column) if _has_form(record[x], form)]
+        tags = [x for x in find_fields(tag_names, tag_column) if _has_form(record[x], tag_form)]
         numbers = [x for x in find_fields(SENTENCE_NAMES, None) if x not in (*words, *tags)]
         if words and (tags or not tag_names) and (numbers or kind != "word"):
             sentence = numbers[0] if kind == "word" else None
             return TagLayout(kind, words[0], tags[0] if tags else tag_column, sentence)
-    rule = (
-        "a row must have words and their tags (`tokens`, `ner_tags`), a text and the spans of its "
-        "entities (`text`, `label`), or one word of a numbered sentence"
-    )
+    rule = "a row must have words and tags, a text and spans, or a word of a numbered sentence"
     advice = "Name the fields to read by word_column and tag_column."
     check_at(f"{path}, {place}", False, rule, header, advice)
 
@@ -177,9 +135,9 @@ def tag_sentences(
     Raises:
         ValueError: a row does not fit. The message names the file and the place.
     """
-    names = label_names or _names_in_parquet(path, layout.tags)
-    last, sentence, cut_places = None, [], []
-    for place, record in records:
+    names = label_names or _names_in_parquet(path, layout.tags) or ()
+    last, sentence, cut_places, count = None, [], [], 0
+    for count, (place, record) in enumerate(records, 1):  # noqa: B007
         where = f"{path}, {place}"
         check_at(where, layout.words in record, f"a row must have {layout.words!r}", [*record])
         words, tags = record[layout.words], record.get(layout.tags)
@@ -190,7 +148,7 @@ def tag_sentences(
             spans = {*_spans_of_text(where, words, tags)}
             borders = {place for start, end, _ in spans for place in (start, end)}
             places = _split(words, borders)
-            cut_places += [place] * (len(places) - len(_split(words, ()))) if spans else []
+            cut_places += [place] if len(places) > len(_split(words, ())) else []
             tags = _tags_of_spans(where, spans, [start for start, _ in places])
             words = [words[start:end] for start, end in places]
         else:
@@ -198,10 +156,10 @@ def tag_sentences(
             if layout.kind == "spans":
                 spans = _spans_of_words(where, words, tags)
                 tags = _tags_of_spans(where, spans, range(len(words)))
-            tags = as_list(where, tags)
+            tags = as_list(tags)
         advice = "Name their field by tag_column."
         check_at(where, tags is not None or may_lack_tags, "there are no tags", words, advice)
-        fits = tags is None or len(tags) == len(words)
+        fits = tags is None or (isinstance(tags, list) and len(tags) == len(words))
         check_at(where, fits, "each word needs one tag", {"words": words, "tags": tags})
         tags = [tags and _tag_name(where, tag, names) for tag in tags or [None] * len(words)]
         rows = [(place, word, tag) for word, tag in zip(words, tags, strict=True)]
@@ -214,44 +172,14 @@ def tag_sentences(
             last, sentence = number, []
         sentence += rows
     yield sentence
-    if cut_places:
-        warnings.warn(
-            f"{path}: {len(cut_places)} borders of entities lie inside a word ({cut_places[0]} is "
-            "the first). Offsets count characters from 0; an end is the character after the last.",
-            stacklevel=2,
-        )
+    warn_of_rows(path, cut_places, count, "whose entities begin or end inside a word")
 
 
 # Values
 
 
-def as_list(where: str, value: Any) -> Any:
-    """Returns the list that a cell of text holds; returns anything else unchanged.
-
-    Args:
-        where: str, the file and the place, for the message.
-        value: the value of a field.
-
-    Raises:
-        ValueError: the text begins like a list and is none.
-    """
-    if not isinstance(value, str) or not value.strip().startswith("["):
-        return value
-    found = None
-    with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-        try:  # JSON first: in it, unlike in Python, two escapes may stand for one character.
-            found = json.loads(value)
-        except ValueError:
-            # Python would join the neighbours in `['a' 'b']`, as NumPy writes arrays.
-            if not re.search(r"""['"]\s+['"]""", value):
-                found = ast.literal_eval(value.strip())
-    rule = "a list in a cell must be written as Python or JSON writes it, ['EU', 'rejects']"
-    check_at(where, isinstance(found, list), rule, value)
-    return found
-
-
 def _as_words(where, value):
-    value = as_list(where, value)
+    value = as_list(value)
     if isinstance(value, str):
         return value.split()
     check_at(where, isinstance(value, list), "words must be a list", value)
@@ -261,7 +189,6 @@ def _as_words(where, value):
 def _tag_name(where, tag, names):
     """Returns a tag's name."""
     if is_int(tag):
-        names = names or ()
         advice = "Pass the names in their order: --label_names O,B-PER,..., or label_names=[...]."
         rule = f"tags that are numbers need names, and there are {len(names)} label_names"
         check_at(where, 0 <= tag < len(names), rule, tag, advice)
@@ -305,14 +232,18 @@ def _tags_of_spans(where, spans, starts):
     return tags
 
 
+def _is_span(value):
+    """Whether a value is a list of two numbers and a type."""
+    is_list = isinstance(value, list) and len(value) == 3 and all(map(is_int, value[:2]))
+    return is_list and isinstance(value[2], str) and bool(value[2].strip())
+
+
 def _spans_of_words(where, words, entities):
     """Returns the spans of entities, of which GLiNER names the first and last word."""
-    rule = "entities must be a list of lists"
-    check_at(where, entities is not None and _are_lists(entities), rule, entities)
-    rule = "an entity must have the numbers of its first and last word, and a type"
-    for entity in entities:
-        fits = len(entity) == 3 and isinstance(entity[2], str) and all(map(is_int, entity[:2]))
-        check_at(where, fits and 0 <= entity[0] <= entity[1] < len(words), rule, entity)
+    rule = "an entity must be a list of the numbers of its first and last word, and a type"
+    for entity in entities if isinstance(entities, list) else [entities]:
+        fits = _is_span(entity) and 0 <= entity[0] <= entity[1] < len(words)
+        check_at(where, fits, rule, entity)
     return [(first, last + 1, kind) for first, last, kind in entities]
 
 
@@ -326,13 +257,12 @@ def _spans_of_text(where, text, spans):
             written, fields = span.get("text"), (_START, _END, _TYPE)
             span = [next((span[key] for key in keys if key in span), None) for keys in fields]
             span[2:] = span[2] if isinstance(span[2], list) else span[2:]
-        fits = isinstance(span, list) and len(span) == 3 and all(map(is_int, span[:2]))
-        check_at(where, fits and isinstance(span[2], str) and span[2].strip(), rule, span)
+        check_at(where, _is_span(span), rule, span)
         start, end, kind = span
         found = text[start:end] if 0 <= start < end <= len(text) else ""
-        stands = f"{written or 'an entity'!r} ({kind}) must stand at the characters {start} to "
+        stands = f"{kind} must stand at the characters {start} to {end} of a text of {len(text)}"
         fits = found.strip() and written in (None, found)
-        check_at(where, fits, f"{stands}{end} of a text of {len(text)}", found, advice)
+        check_at(where, fits, stands, written or found, advice)
         yield start, end, kind.strip()
 
 

@@ -387,7 +387,7 @@ def test_a_mistake_names_flags_as_the_command_takes_them(capsys, message, printe
 def test_a_row_without_its_field_is_named(command, preset, write, tmp_path):
     path, output = write("x.csv", "id,review\n1,good\n"), tmp_path / "out.jsonl"
     message = command("classify", preset, "--input", path, "--output", output)
-    assert "The header" in message and "review" in message
+    assert "the header has no column 'text'" in message and "review" in message
     assert not output.exists()
 
 

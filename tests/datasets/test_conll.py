@@ -64,7 +64,7 @@ def test_each_layout_gives_its_words_and_tags(write, content, options, words, ta
     ],
 )
 def test_empty_words_are_kept_and_reported_with_the_first_line(write, content, words, tags):
-    with pytest.warns(UserWarning, match=r"btc: 1 words are empty \(line 4 is the first\)"):
+    with pytest.warns(UserWarning, match=r"btc: rows with an empty word: 1 of \d \(line 4\)"):
         found = read_conll(write("btc", content))
     assert found == TaggedSentences(sentences(words), sentences(tags))
 

@@ -39,7 +39,7 @@ FILES = {
     "mnli": {"dev_matched.tsv": f"{MNLI}0\t1\t1e\tslate\tA rose.\tA flower.\tneutral\tentailment\n",
      "dev_mismatched.tsv": "sentence1\tsentence2\tgold_label\na\tb\tneutral\n",
      "test_matched.tsv": "index\tgenre\tsentence1\tsentence2\n0\tslate\ta\tb\n",
-     "train.csv": 'premise,hypothesis,label\n"Yes, ""he"" did","No\nway",contradiction\n'},
+},
     "qnli": {"dev.tsv": 'index\tquestion\tsentence\tlabel\n0\t"Who?\tHe "did.\tnot_entailment\n'},
     "rte": {"dev.tsv": "index\tsentence1\tsentence2\tlabel\n0\ta\tb\tnot_entailment\n"},
     "wnli": {"dev.tsv": "index\tsentence1\tsentence2\tlabel\n0\ta\tb\t1\n"},
@@ -60,8 +60,8 @@ FILES = {
         ],
         "test.json": [{"id": 0, "sentence1": "他来了", "sentence2": "他走了"}],
     },
-    "afqmc": {"train.txt": "借呗\t花呗\t1\n", "test.txt": "借呗\t花呗\n",
-     "dev.json": [{"sentence1": "借呗", "sentence2": "花呗", "label": "0"}]},
+    "afqmc": {"dev.json": [{"sentence1": "借呗", "sentence2": "花呗", "label": "0"}],
+     "test.json": [{"id": 0, "sentence1": "借呗", "sentence2": "花呗"}]},
     "goemotions": {"dev.tsv": "Is this it??\t27\tedg\nYou know,\t4,27\tee8\n"},
 }  # fmt: skip
 
@@ -92,13 +92,11 @@ def test_every_task_of_the_table_is_tested_here():
         ("mrpc", "test_labelled", ("one", "two"), "equivalent"),
         ("mnli", "dev", ("A rose.", "A flower."), "entailment"),
         ("mnli", "dev_mismatched", ("a", "b"), "neutral"),
-        ("mnli", "train", ('Yes, "he" did', "No\nway"), "contradiction"),
         ("qnli", "dev", ('"Who?', 'He "did.'), "not_entailment"),
         ("rte", "dev", ("a", "b"), "not_entailment"),
         ("wnli", "dev", ("a", "b"), "entailment"),
         ("chnsenticorp", "train", "酒店不错", "positive"),
         ("chnsenticorp", "dev", "<荐书> 不好", "negative"),
-        ("afqmc", "train", ("借呗", "花呗"), "same"),
         ("afqmc", "dev", ("借呗", "花呗"), "different"),
         ("snli", "train", ("A man.", "A person."), "entailment"),
     ],
@@ -122,8 +120,8 @@ def test_unlabelled_test_sets_have_no_labels(make, task):
 @pytest.mark.parametrize(
     "task, message, labels",
     [
-        ("snli", r"snli_1.0_dev.jsonl: .* have no label \('-'.*: 1 of 2 \(line 1\)", [2]),
-        ("ocnli", r"dev.json: .* have no label \('-'.*: 1 of 2 \(line 1\)", [0]),
+        ("snli", r"snli_1.0_dev.jsonl: .* have no label, such as '-' .*: 1 of 2 \(line 1\)", [2]),
+        ("ocnli", r"dev.json: .* have no label, such as '-' .*: 1 of 2 \(line 1\)", [0]),
         ("qqp", r"dev\.tsv: rows left out .* fields: 1 of 4 \(line 3\)", [0, 1]),
     ],
 )
@@ -178,15 +176,15 @@ PAIR = {"sentence1": "a", "sentence2": "b", "label": "0"}
     "task, content, message",
     [
         ("sst2", "sentence\tlabel\na\t1\nb\t2\n", r"line 3: a label must be one of \['0', '1'\]"),
-        ("sst2", "sentence\tlabel\na\tnan\n", "must have labels in the column 'label'"),
+        ("sst2", "sentence\tlabel\na\tnan\n", "only test splits may lack labels. Received: 'dev'"),
         ("sst2", "sentence\tlabel\na\t1\nno label\n", r"line 3: .* the first, 2, not 1"),
         ("rte", "sentence1\tsentence2\tlabel\na\tb\tneutral\n", "line 2: .*'entailment'"),
         ("stsb", "sentence1\tsentence2\tscore\na\tb\tfar\n", "from 0.0 to 5.0. Received: 'far'"),
         ("stsb", "sentence1\tsentence2\tscore\na\tb\t5.1\n", "from 0.0 to 5.0. Received: '5.1'"),
         ("goemotions", "text\t28\tid\n", r"line 1: each label must be .*'27'\]\. Received: '28'"),
-        ("sst2", "text\tclass\na\t1\n", r"none of the layouts of its task: a header with \['sent"),
-        ("cola", "text\tclass\na\t1\n", "no header and 4 columns"),
-        ("sst2", "sentence\tLabel\na\t1\n", "line 1: the split 'dev' must have labels .* 'label'"),
+        ("sst2", "text\tclass\na\t1\n", r"no column 'sentence'\. Received: \['text', 'class'\]"),
+        ("cola", "text\tclass\na\t1\n", r"no column '3'\. Received: \['0', '1'\]"),
+        ("sst2", "sentence\tLabel\na\t1\n", "only test splits may lack labels. Received: 'dev'"),
         ("sst2", "sentence\tlabel\n", "must have rows after its header"),
         ("sst2", "", "is empty"),
         (
@@ -219,14 +217,14 @@ def test_compressed_files_are_found(write, tmp_path):
 @pytest.mark.parametrize(
     ("task", "folder", "split", "error", "message"),
     [
-        ("qnli", "qnli", "train", FileNotFoundError, r"train\.tsv, and .* holds: \['dev\.tsv'\]"),
+        ("qnli", "qnli", "train", FileNotFoundError, r"train\.tsv.* holds: \['dev\.tsv'\]"),
         ("qnli", "absent", "dev", FileNotFoundError, "absent"),
         (None, "absent", "dev", FileNotFoundError, "absent"),
         ("qnli", "qnli/dev.tsv", "dev", NotADirectoryError, "dev.tsv"),
         ("imdb", ".", "dev", ValueError, r"one of \('cola', 'sst2'.*Received: 'imdb'"),
         ("sst2", ".", "valid", ValueError, r"one of \('train', 'dev', 'test'\). .* 'valid'"),
-        (None, "data", "dev", ValueError, r"is none of \['cola', 'sst2'"),
-        (None, "other", "dev", ValueError, "The name of .*other is none of.*Name the `task`"),
+        (None, "data", "dev", ValueError, r"one of \('cola', 'sst2'.*Received: 'data'"),
+        (None, "other", "dev", ValueError, "one of .*Received: 'other'. Name the `task`"),
     ],
 )
 def test_folders_tasks_and_splits_that_do_not_exist_are_refused(

@@ -78,7 +78,7 @@ def changed(change):
         ("[1]", "must be a list of JSON objects"),
         ('{"data": [', "line 1, column 11"),
         (lambda c, p: c.pop("data"), "'context' must be of type str. Received: None"),
-        (lambda c, p: c.update(data={}), "'context' must be of type str. Received: None"),
+        (lambda c, p: c.update(data={}), "must be a list of JSON objects"),
         (lambda c, p: c.update(data=[]), "must hold questions"),
         (lambda c, p: c.update(data=["x"]), "must be a list of JSON objects"),
         (lambda c, p: p.pop("context"), r"row 1.paragraphs\[0\]: 'context' must be of type"),
@@ -94,7 +94,7 @@ def changed(change):
         *(
             (lambda c, p, x=x: p["qas"][0]["answers"][0].update(answer_start=x), message)
             for x, message in [
-                ("15", r"qas\[0\].answers\[0\]: 'answer_start' must be of type int. .*: '15'"),
+                ("x15", r"qas\[0\].answers\[0\]: 'answer_start' must be of type int. .*: 'x15'"),
                 (True, "'answer_start' must be of type int. Received: True"),
             ]
         ),

@@ -170,8 +170,8 @@ _QUESTION["is_impossible"] = False
 _SQUAD = {"title": "t", "paragraphs": [{"context": "a b c", "qas": [_QUESTION]}]}
 _CHOICES = {"stem": "q", "choices": [{"label": x, "text": f"t {x}"} for x in "AB"]}
 _SENTENCES = datasets.ClassificationTask(
-    layouts=(datasets.Layout(("text",), "label"), datasets.Layout((0,), 1, num_fields=(2,))),
-    labels=(("0", "no"), ("1", "yes")),
+    layouts=(datasets.Layout(("text",), "label"), datasets.Layout((0,), 1)),
+    label_names=("no", "yes"),
 )
 
 
