@@ -7,7 +7,8 @@ Why: docs/benchmarks.md has the times of each; what is not listed here is left t
   TensorFlow, on processors without bfloat16 instructions, sums in float32 and drops the last 16
   bits, so that all results are too close to 0. Both compute a float32 result here, which is rounded
   once.
-- TensorFlow on a CPU swaps the axes of heads as integers, without oneDNN.
+- TensorFlow on a CPU swaps the axes of heads as integers, without oneDNN, and computes small
+  attentions without it too.
 - Local attention: in blocks if there are enough of them (`LEAST_BLOCKS`), otherwise by a mask.
 - Dropout: cheaper random numbers on JAX, and on PyTorch's CPU, where masks are smaller too.
 - Gradients of residual branches: XLA would compute small ones again in each block below.
@@ -35,6 +36,8 @@ if _BACKEND == "torch":
 _LOWEST = float(np.finfo("float32").min)
 # Whether a program is being written, for other machines and libraries than those of this process.
 exports_program = contextvars.ContextVar("exports_program", default=False)
+# TensorFlow multiplies matrices of fewer numbers, and takes their softmax, without oneDNN.
+_SMALL = 8192
 # With fewer blocks, local attention by a mask over all pairs of positions is faster.
 LEAST_BLOCKS = {"jax": 8, "tensorflow": 8, "torch": 16}
 
@@ -105,14 +108,67 @@ def probabilities(query, key, mask=None, bias=None, scale=None):
         at 65,504, and bfloat16 has three digits.
     """
     scale = query.shape[-1] ** -0.5 if scale is None else scale
-    scores = ops.cast(ops.matmul(query * scale, ops.swapaxes(key, -1, -2)), "float32")
+    scores = ops.cast(product(query * scale, key, transposed=True), "float32")
     if bias is not None:
         scores = scores + ops.cast(bias, "float32")
     if mask is not None:
         # Added, since a selection would be repeated in the backward pass, and since a row without
         # any key has a gradient then.
         scores = scores + ops.cast(ops.logical_not(mask), "float32") * _LOWEST
-    return ops.cast(ops.softmax(scores, axis=-1), query.dtype)
+    return ops.cast(_softmax(scores), query.dtype)
+
+
+def product(x, y, transposed=False):
+    """Returns the products of the matrices in the last two axes.
+
+    Args:
+        x: float, `(..., rows, inner)`.
+        y: float, `(..., inner, columns)`, or with `transposed` `(..., columns, inner)`.
+        transposed: bool, whether to multiply by the transposed matrices of `y`.
+
+    Returns:
+        float, `(..., rows, columns)`.
+    """
+    if not (_leaves_onednn() and x.dtype == "float32"):
+        return ops.matmul(x, ops.swapaxes(y, -1, -2) if transposed else y)
+    import tensorflow as tf
+
+    return ops.cond(
+        _is_small(x),
+        lambda: tf.raw_ops.BatchMatMulV3(x=x, y=y, Tout=x.dtype, adj_y=transposed),
+        lambda: tf.matmul(x, y, transpose_b=transposed),
+    )
+
+
+def _softmax(x):
+    """Returns the softmax of the last axis."""
+    if not (_leaves_onednn() and x.dtype == "float32"):
+        return ops.softmax(x, axis=-1)
+    import tensorflow as tf
+
+    return ops.cond(_is_small(x), lambda: tf.exp(tf.nn.log_softmax(x)), lambda: tf.nn.softmax(x))
+
+
+def _is_small(x):
+    """Returns whether a tensor of TensorFlow is small; if a graph must find out, as a tensor.
+
+    A graph that trains does not: the gradients of conditions take long to trace.
+    """
+    import tensorflow as tf
+
+    if x.shape.is_fully_defined():
+        return x.shape.num_elements() < _SMALL
+    context = getattr(scopes, "current_call_ctx", None)
+    is_inference = context is not None and not context.get_value("training")
+    return is_inference and tf.size(x) < _SMALL
+
+
+def _leaves_onednn():
+    """Returns whether this is TensorFlow on a CPU, and the program is for this machine.
+
+    oneDNN wakes all threads for each operation, which takes longer than to compute a small tensor.
+    """
+    return _BACKEND == "tensorflow" and not (exports_program.get() or has_accelerator())
 
 
 def attention_with_dropout(query, key, value, mask, bias, scale, dropout):
@@ -138,7 +194,7 @@ def attention_with_dropout(query, key, value, mask, bias, scale, dropout):
     @computed_again
     def formula(query, key, value, mask, bias, seed):
         attentions = probabilities(query, key, mask, bias, scale)
-        return ops.matmul(dropped(attentions, seed, dropout.rate), value)
+        return product(dropped(attentions, seed, dropout.rate), value)
 
     return formula(query, key, value, mask, bias, dropout.seed_generator.next())
 
@@ -261,16 +317,13 @@ def value_of(x):
 
 def heads_first(x):
     """Returns a tensor with its second and third axes swapped: positions and heads."""
-    if _BACKEND == "tensorflow" and not (exports_program.get() or has_accelerator()):
+    if _leaves_onednn():
         return _swapped(x)
     return x.transpose(1, 2) if is_torch(x) else ops.swapaxes(x, 1, 2)
 
 
 def _swapped(x):
-    """Returns a tensor of TensorFlow with its second and third axes swapped, as integers.
-
-    For floats, oneDNN wakes all threads, which takes longer than to copy a small tensor.
-    """
+    """Returns a tensor of TensorFlow with its second and third axes swapped, as integers."""
     import tensorflow as tf
 
     @tf.custom_gradient

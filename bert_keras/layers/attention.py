@@ -4,7 +4,6 @@ from types import MappingProxyType
 from typing import Unpack
 
 import keras
-from keras import ops
 
 from bert_keras.engine import kernels
 from bert_keras.engine.fast_layer_call import DirectCall
@@ -148,5 +147,5 @@ def attend(
         context = kernels.attention_with_dropout(query, key, value, mask, bias, scale, dropout)
         return kernels.heads_first(context), None
     attentions = kernels.probabilities(query, key, mask, bias, scale)
-    context = ops.matmul(dropout(attentions, training=training), value)
+    context = kernels.product(dropout(attentions, training=training), value)
     return kernels.heads_first(context), attentions if return_attentions else None

@@ -1,5 +1,7 @@
 """What a backend computes in its own way has the same values and gradients."""
 
+import itertools
+
 import keras
 import numpy as np
 import pytest
@@ -7,7 +9,8 @@ from checks import assert_close, gradients
 from keras import ops
 
 from bert_keras.engine import kernels as backends
-from bert_keras.engine.kernels import dense, heads_first
+from bert_keras.engine.fast_layer_call import outer_call
+from bert_keras.engine.kernels import dense, heads_first, probabilities, product
 
 GENERATOR = np.random.default_rng(0)
 
@@ -55,6 +58,40 @@ if keras.backend.backend() == "tensorflow":
         graph = tf.function(heads_first).get_concrete_function(x).graph
         types = [o.inputs[0].dtype for o in graph.get_operations() if o.type == "Transpose"]
         assert len(types) == 1 and types[0].is_integer
+
+    @pytest.mark.parametrize(("length", "own"), [(16, "BatchMatMulV3"), (256, "BatchMatMulV2")])
+    def test_small_attentions_leave_onednn(length, own):
+        """TensorFlow has no kernel of oneDNN for the third version of the product."""
+
+        def attention(query, key, value):
+            return product(probabilities(query, key), value)
+
+        def formula(query, key, value):
+            return tf.nn.softmax(query @ tf.transpose(key, [0, 1, 3, 2]) / 4) @ value
+
+        inputs = [tf.constant(x) for x in arrays(*[(2, 1, length, 16)] * 3)]
+        for ours, theirs in zip(
+            [attention(*inputs), *gradients(attention, *inputs)],
+            [formula(*inputs), *gradients(formula, *inputs)],
+            strict=True,
+        ):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+        # A graph for any length chooses when it runs, if it does not train.
+        any_length = [tf.TensorSpec((2, 1, None, 16))] * 3
+        with outer_call():
+            predicting = tf.function(attention, any_length).get_concrete_function()
+        training = tf.function(attention, any_length).get_concrete_function()
+        assert_close(predicting(*inputs), formula(*inputs), 1e-5)
+        static = tf.function(attention).get_concrete_function(*inputs)
+        assert products_of(static) == {own}
+        assert products_of(training) == {"BatchMatMulV2"}
+        assert products_of(predicting) == {"BatchMatMulV2", "BatchMatMulV3"}
+
+    def products_of(function):
+        """Returns the names of the operations of a graph that multiply matrices."""
+        graph = function.graph.as_graph_def()
+        nodes = itertools.chain(graph.node, *(f.node_def for f in graph.library.function))
+        return {node.op for node in nodes if node.op.startswith("BatchMatMul")}
 
 
 @pytest.mark.bounded("Half a unit in the last of 8 bits is what rounding once can change.")
