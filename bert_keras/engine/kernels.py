@@ -204,7 +204,7 @@ def draws_cheaply(x, dropout):
 
     `torch.compile` cannot trace 64-bit draws, and autocast changes dtypes in forward passes alone.
     """
-    if not is_torch(x) or not x.is_cpu or dropout.seed is not None:
+    if _BACKEND != "torch" or not x.is_cpu or dropout.seed is not None:
         return False
     return not (torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"))
 
@@ -319,7 +319,7 @@ def heads_first(x):
     """Returns a tensor with its second and third axes swapped: positions and heads."""
     if _leaves_onednn():
         return _swapped(x)
-    return x.transpose(1, 2) if is_torch(x) else ops.swapaxes(x, 1, 2)
+    return x.transpose(1, 2) if _BACKEND == "torch" else ops.swapaxes(x, 1, 2)
 
 
 def _swapped(x):
@@ -336,14 +336,14 @@ def _swapped(x):
 
 def split_heads(x, num_heads):
     """Returns `(batch, seq_len, width)` as `(batch, seq_len, num_heads, width / num_heads)`."""
-    if is_torch(x):
+    if _BACKEND == "torch":
         return x.unflatten(-1, (num_heads, -1))
     return _reshaped(x, x, 2, [num_heads, x.shape[-1] // num_heads])
 
 
 def join_heads(x):
     """Returns `(batch, seq_len, num_heads, head_dim)` as `(batch, seq_len, width)`."""
-    if is_torch(x):
+    if _BACKEND == "torch":
         return x.flatten(-2)
     return _reshaped(x, x, 2, [x.shape[2] * x.shape[3]])
 
@@ -388,11 +388,6 @@ def computed_once(function):
             return compiled(*args)
 
     return stored
-
-
-def is_torch(x):
-    """Whether a value is a tensor of PyTorch, the backend."""
-    return _BACKEND == "torch" and isinstance(x, torch.Tensor)
 
 
 def _is_bfloat16_on_a_cpu(x, kernel):

@@ -47,7 +47,7 @@ class LayerNorm(DirectCall, keras.layers.LayerNormalization):
             return super().call(inputs)
         if keras.backend.backend() == "torch":
             gamma = kernels.value_of(self.gamma)
-            if not kernels.is_torch(inputs) or inputs.dtype != gamma.dtype:
+            if inputs.dtype != gamma.dtype:
                 return super().call(inputs)
             return kernels.layer_norm(inputs, gamma, self.beta, self.epsilon)
         weights = (w if w is None else ops.convert_to_tensor(w) for w in (self.gamma, self.beta))

@@ -157,12 +157,6 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
             check_arguments(kwargs, self.call, ["mask"])
         return super().__call__(inputs, *args, **kwargs)
 
-    def check_names(self, inputs: Inputs) -> None:
-        """Raises `TypeError` or `ValueError` unless `inputs` is a dict with known names."""
-        names = self.input_names
-        if not (isinstance(inputs, dict) and TOKEN_IDS in inputs and inputs.keys() <= {*names}):
-            check_keys(inputs, names)
-
     def check_inputs(self, inputs: Inputs) -> None:
         """Raises `TypeError` or `ValueError` when a dict of inputs does not fit this model.
 
@@ -170,7 +164,9 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
             inputs: dict of integer arrays or tensors, see `bert_keras.inputs`. Names are always
                 checked, values if all of them are NumPy arrays.
         """
-        self.check_names(inputs)
+        names = self.input_names
+        if not (isinstance(inputs, dict) and TOKEN_IDS in inputs and inputs.keys() <= {*names}):
+            check_keys(inputs, names)
         if all(map(isinstance, inputs.values(), itertools.repeat(np.ndarray))):
             self.check_arrays(inputs)
 
@@ -245,14 +241,14 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
 
     def train_on_batch(self, x: Inputs, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.train_on_batch`, see `fit`."""
-        self.check_names(x)
+        check_keys(x, self.input_names)
         build_optimizer(self)
         with atomic_steps(self):
             return super().train_on_batch(x, *args, **kwargs)
 
     def test_on_batch(self, x: Inputs, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.test_on_batch`, see `evaluate`."""
-        self.check_names(x)
+        check_keys(x, self.input_names)
         with atomic_steps(self):
             return super().test_on_batch(x, *args, **kwargs)
 
@@ -294,7 +290,7 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
 
     def predict_on_batch(self, x: Inputs) -> Any:
         """Returns the model's outputs for a dict of arrays, in one batch, as NumPy arrays."""
-        self.check_names(x)
+        check_keys(x, self.input_names)
         return self.predict(x, batch_size=len(next(iter(x.values()))), verbose=0)
 
     def predict_batches(self, batches: Iterable[Any], verbose: Verbose = 0) -> Iterator[Any]:

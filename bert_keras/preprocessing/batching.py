@@ -320,19 +320,6 @@ class BucketedBatches(keras.utils.PyDataset):
         if self.shuffle and len(self._read) == len(self):
             self.epoch = self._epoch + 1
 
-    def choose_buckets(self, num_epochs: int, size: int) -> None:
-        """Pads to fewer lengths if others cost more than they save, see `choose_bucket_lengths`.
-
-        The lengths are those of epoch 0, so that a continued run keeps them.
-
-        Args:
-            num_epochs: int, how often the batches are computed.
-            size: int, the encoder's `hidden_dim ** 2` times the sequences of a row.
-        """
-        if cost := COMPILE_COST.get(keras.backend.backend(), 0):
-            chosen = choose_bucket_lengths(self.batches, self.buckets, num_epochs, cost / size)
-            self.buckets, self.epoch = chosen, 0
-
     def restore_order(self, outputs: ArrayLike) -> Array:
         """Puts the rows of `predict`'s output in the order of the data. Needs `shuffle=False`.
 

@@ -31,10 +31,12 @@ from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import BuiltModel, settings_of
 from bert_keras.preprocessing.batching import (
+    COMPILE_COST,
     DEFAULT_BATCH_SIZE,
     BucketedBatches,
     as_one_batch,
     check_weights_by_output,
+    choose_bucket_lengths,
     prediction_batches,
 )
 from bert_keras.preprocessing.collate import ReadyRows, Rows, TextRows
@@ -765,10 +767,13 @@ class Task(AdaptedTask, BuiltModel):
         window = self.recipe.bucket_window if shuffle else None
         options = {"shuffle": shuffle, "seed": self.recipe.seed or 0, "window": window}
         batches = BucketedBatches(rows, batch_size=batch_size, pad_last_batch=pads, **options)
-        if num_epochs and rows.buckets is None:
-            size = self.backbone.hidden_dim**2 * rows.sequences_per_row
-            batches.choose_buckets(num_epochs, size)
-        if epoch:
+        cost = num_epochs and rows.buckets is None and COMPILE_COST.get(keras.backend.backend())
+        if cost:
+            # The lengths are those of epoch 0, so that a continued run keeps them.
+            price = cost / (self.backbone.hidden_dim**2 * rows.sequences_per_row)
+            lengths = choose_bucket_lengths(batches.batches, batches.buckets, num_epochs, price)
+            batches.buckets = lengths
+        if cost or epoch:
             batches.epoch = epoch
         return shard_batches(self, batches) if is_distributed(self) else batches
 

@@ -90,7 +90,7 @@ def test_fit_compiles_the_lengths_that_pay(monkeypatch, reloaded):
         return chosen
 
     calls = []
-    monkeypatch.setattr(batching, "choose_bucket_lengths", noted)
+    monkeypatch.setattr(task_module, "choose_bucket_lengths", noted)
     backbone = tiny_backbone(max_sequence_length=48)
     cost = 100 * backbone.hidden_dim**2
     monkeypatch.setitem(batching.COMPILE_COST, keras.backend.backend(), cost)
