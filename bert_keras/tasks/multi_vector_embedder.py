@@ -144,11 +144,6 @@ class MultiVectorEmbedder(Embedder):
             advice = "That is `query_length`, which may be raised."
             check_int("query_expansion", self.query_expansion, 3, self.query_length, advice)
 
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """Names of the inputs that this task takes: the backbone's and `scoring_mask`."""
-        return (*self.backbone.input_names, SCORING_MASK)
-
     def _vectors(self, inputs, training):
         inputs = dict(inputs)
         counts = inputs.pop(SCORING_MASK, inputs.get(PADDING_MASK))

@@ -226,8 +226,8 @@ class Task(AdaptedTask, BuiltModel):
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Names of the inputs that this task takes."""
-        return self.backbone.input_names
+        """Names of the inputs that this task takes: the backbone's and its own."""
+        return (*self.backbone.input_names, *self.token_inputs, *self.further_inputs)
 
     def check_arrays(self, inputs: Inputs) -> None:
         """Raises when NumPy inputs do not fit the backbone, see `Backbone.check_arrays`."""

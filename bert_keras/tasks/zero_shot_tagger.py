@@ -154,11 +154,6 @@ class ZeroShotTagger(Task):
         outputs = self.backbone_outputs(inputs, training=training)
         return self.head(outputs, *positions, training=training)
 
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """Names of the inputs: the backbone's, `word_positions` and `label_positions`."""
-        return (*self.backbone.input_names, *self.further_inputs)
-
     def check_arrays(self, inputs: Inputs) -> None:
         """Raises when NumPy inputs do not fit the backbone or each other."""
         super().check_arrays(inputs)
