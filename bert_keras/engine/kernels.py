@@ -188,7 +188,7 @@ def attention_with_dropout(query, key, value, mask, bias, scale, dropout):
     if _BACKEND != "tensorflow":
         attentions = probabilities(query, key, mask, bias, scale)
         if draws_cheaply(attentions, dropout):
-            return _Mixed.apply(attentions, value, *_kept(attentions, dropout.rate))
+            return _Mixed.apply(attentions, value, *dropout_mask(attentions, dropout.rate))
         return ops.matmul(dropout(attentions, training=True), value)
 
     @computed_again
@@ -200,7 +200,7 @@ def attention_with_dropout(query, key, value, mask, bias, scale, dropout):
 
 
 def draws_cheaply(x, dropout):
-    """Whether `_kept` makes the mask of a dropout layer, on a CPU with PyTorch.
+    """Whether `dropout_mask` makes the mask of a dropout layer, on a CPU with PyTorch.
 
     `torch.compile` cannot trace 64-bit draws, and autocast changes dtypes in forward passes alone.
     """
@@ -209,7 +209,7 @@ def draws_cheaply(x, dropout):
     return not (torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"))
 
 
-def _kept(like, rate):
+def dropout_mask(like, rate):
     """Returns which elements dropout keeps, bool of the shape of `like`, and their scale.
 
     Four 16-bit numbers of each 64-bit draw decide, since PyTorch draws in one thread. So the rate
@@ -425,16 +425,13 @@ def _rounded_product(x, kernel):
 
 
 def dropped(inputs, seed, rate):
-    """Returns `inputs * mask / (1 - rate)`. The seed decides the mask, except on PyTorch.
+    """Returns `inputs * mask / (1 - rate)` on JAX and TensorFlow. The seed decides the mask.
 
     Args:
         inputs: float tensor.
-        seed: integers `(2,)`; `None` on PyTorch.
+        seed: integers `(2,)`.
         rate: float.
     """
-    if _BACKEND == "torch":
-        mask, scale = _kept(inputs, rate)
-        return inputs * mask * scale
     dtype = keras.backend.result_type(inputs.dtype, "float32")  # Half precision rounds the scale.
     if _BACKEND == "tensorflow":
         import tensorflow as tf

@@ -42,4 +42,5 @@ class Dropout(DirectCall, keras.layers.Dropout):
             return kernels.dropped(inputs, self.seed_generator.next(), self.rate)
         if not kernels.draws_cheaply(inputs, self):
             return super().call(inputs, training=True)
-        return kernels.dropped(inputs, None, self.rate)
+        mask, scale = kernels.dropout_mask(inputs, self.rate)
+        return inputs * mask * scale

@@ -70,7 +70,7 @@ def truncated_lengths(
 
 
 def truncate(
-    ids: Ragged | Sequence[Sequence[int]], budget: int, truncation: Truncation = "longest_first"
+    ids: Ragged, budget: int, truncation: Truncation = "longest_first"
 ) -> tuple[Ragged, Ragged]:
     """Cuts single texts to `budget` tokens.
 
@@ -79,7 +79,7 @@ def truncate(
     Sun et al.; if fewer than 256 fit, half of each.
 
     Args:
-        ids: `Ragged` or list of lists of int.
+        ids: `Ragged`, a row for each text.
         budget: int, tokens that fit, without special tokens.
         truncation: `"head"`, `"tail"`, `"head_tail"`, `"longest_first"` or `"only_first"`.
 
@@ -89,7 +89,6 @@ def truncate(
 
     Reference: Sun et al. 2019, https://arxiv.org/abs/1905.05583, section 5.3.1.
     """
-    ids = Ragged.from_rows(ids)
     check_choice("truncation", truncation, SINGLE_STRATEGIES, "Pairs allow others.")
     lengths = np.minimum(ids.lengths, budget)
     ends = ids.starts + ids.lengths

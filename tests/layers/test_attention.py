@@ -78,7 +78,7 @@ def test_dropout_has_the_values_and_gradients_of_the_formula(lengths, scale, mon
 
     monkeypatch.setattr(kernels, "dropped", fixed)
     mask_and_scale = ops.convert_to_tensor(kept), 1 / (1 - RATE)
-    monkeypatch.setattr(kernels, "_kept", lambda *_: mask_and_scale)
+    monkeypatch.setattr(kernels, "dropout_mask", lambda *_: mask_and_scale)
     dropout = Dropout(RATE)
     monkeypatch.setattr(dropout.seed_generator, "next", lambda **_: ops.zeros((2,), "uint32"))
 

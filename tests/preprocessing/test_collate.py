@@ -79,7 +79,7 @@ def test_head_and_tail_are_128_and_382_tokens_at_berts_512():
     inputs = pack([text, text[:510], text[:511]], **IDS, max_length=512, truncation="head_tail")
     expected = [[*text[:128], *text[-382:]], text[:510], [*text[:128], *text[129:511]]]
     np.testing.assert_array_equal(inputs["token_ids"][:, 1:-1], expected)
-    head, tail = truncate([text], 510, "head_tail")
+    head, tail = truncate(Ragged.from_rows([text]), 510, "head_tail")
     assert (head.lengths[0], tail.lengths[0]) == (128, 382)
 
 
@@ -90,7 +90,7 @@ def test_packed_single_texts_are_framed_and_never_too_long(rows, max_length, tru
     assert lengths.tolist() == packed_lengths(rows, layout=LAYOUT, max_length=max_length).tolist()
     assert inputs["token_ids"].shape == (len(rows), max(lengths)) and max(lengths) <= max_length
     for row, (ids, segments, mask) in zip(rows, as_lists(inputs), strict=True):
-        head, tail = truncate([row], max_length - 2, truncation)
+        head, tail = truncate(Ragged.from_rows([row]), max_length - 2, truncation)
         kept = head[0].tolist() + tail[0].tolist()
         assert len(kept) == min(len(row), max_length - 2)
         assert [ids, segments, mask] == list(pack_one(kept, None, len(ids)))
