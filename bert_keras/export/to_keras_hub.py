@@ -152,7 +152,7 @@ def _tensors(variables, rows, backbone):
 def _task_arguments(task, head):
     """Returns the arguments of KerasHub's task."""
     config, arguments = task.get_config(), {}
-    if "num_classes" in head.inferred:
+    if hasattr(task, "num_classes"):
         arguments["num_classes"] = task.num_classes
         if task.problem_type == "regression":
             advice = f"A regression gives one score in {_THERE}. Export the backbone instead."
@@ -162,9 +162,9 @@ def _task_arguments(task, head):
             "sigmoid" if is_multi_label else getattr(task, "activation", "linear")
         )
     for name, key in (("dropout", head.dropout), ("pooling", head.pooling), ("normalize",) * 2):
-        if name in head.inferred:
+        if key and name in config:
             arguments[key] = config[name]
-    if "pooling" in head.inferred:
+    if head.pooling:
         check_choice("pooling", config["pooling"], ("cls", "max", "mean"), f"{_THERE} has these.")
     return arguments
 
@@ -175,7 +175,7 @@ def _packing(task, head):
     advice = f"{_THERE} truncates texts in no other of our ways."
     check_choice("truncation", preprocessor.truncation, ("longest_first",), advice)
     arguments = {"sequence_length": preprocessor.max_length, "truncate": "round_robin"}
-    if "masking" in head.inferred:
+    if hasattr(task, "masking"):
         masking = task.masking
         advice = f"{_THERE} masks pieces. Train with that, or export the backbone."
         check_choice("strategy", masking.strategy, ("pieces",), advice)

@@ -50,7 +50,7 @@ def made(record, task):
     if task == "Backbone":
         return shaken(backbone)
     head, options = record.heads[task], {}
-    if "head_options" in head.inferred:
+    if task == "MaskedLM":
         options = {"head_options": dict(head.options)}
     return shaken(getattr(bert_keras, task)(backbone, **options))
 

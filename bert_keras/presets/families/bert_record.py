@@ -91,25 +91,17 @@ def hidden_and_dense(hidden, dense):
 
 CLASSIFIER = (("head/dense", "classifier", "dense"),)
 POOLER = {"pooling": "pooler"}
-CLASSES = ("num_classes", "label_names", "dropout")
 DROPOUT = "classifier_dropout"
 # Heads that RoBERTa has too.
 TOKEN_CLASSIFIER = Head(
     CLASSIFIER,
     "ForTokenClassification",
-    inferred=CLASSES,
     dropout=DROPOUT,
     parts=("head/dense/", "head/crf/"),
 )
 QUESTION_ANSWERING = Head((("head/dense", "qa_outputs", "dense"),), "ForQuestionAnswering")
-MULTIPLE_CHOICE = Head(CLASSIFIER, "ForMultipleChoice", POOLER, ("dropout",), DROPOUT)
-TEXT_CLASSIFIER = Head(
-    CLASSIFIER,
-    "ForSequenceClassification",
-    POOLER,
-    (*CLASSES, "problem_type", "activation"),
-    DROPOUT,
-)
+MULTIPLE_CHOICE = Head(CLASSIFIER, "ForMultipleChoice", POOLER, DROPOUT)
+TEXT_CLASSIFIER = Head(CLASSIFIER, "ForSequenceClassification", POOLER, DROPOUT)
 
 MASKED_LM = masked_lm(
     "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions"
@@ -130,7 +122,6 @@ HUGGING_FACE = Record(
         token_vectors=Head(
             (("head/dense", "linear", "kernel"),),
             "HF_ColBERT",
-            inferred=("dim",),
             changes_the_encoder=True,
         ),
         choice=MULTIPLE_CHOICE,
@@ -165,9 +156,7 @@ TF1 = Record(
     rows=scopes(ROWS, "bert/"),
     heads=of_tasks(
         span=Head((("head/dense", "cls/squad/output", "by_hand"),)),
-        sequence=Head(
-            (("head/dense", "output", "by_hand"),), "", POOLER, ("num_classes", "problem_type")
-        ),
+        sequence=Head((("head/dense", "output", "by_hand"),), "", POOLER),
         pretraining=side_by_side(masked_lm=_MASKED_LM_TF1, next_sentence=_NEXT_SENTENCE_TF1),
         masked_tokens=_MASKED_LM_TF1,
         next_sentence=_NEXT_SENTENCE_TF1,
@@ -238,13 +227,12 @@ def hub_masked_lm(activation):
         ("head", layer, "bias"),
     )
     options = {"activation": activation, "layer_norm_epsilon": 1e-5}
-    return Head(rows, (TASKS["masked_tokens"],), options, ("head_options", "masking"))
+    return Head(rows, (TASKS["masked_tokens"],), options)
 
 
 def hub_text_classifier(rows, options):
     """Returns the head of a classifier from the rows of its layers and our options."""
-    inferred = ("num_classes", "label_names", "problem_type", "dropout", "activation")
-    return Head(rows, (TASKS["sequence"], "Classifier"), options, inferred, "dropout")
+    return Head(rows, (TASKS["sequence"], "Classifier"), options, "dropout")
 
 
 HUB_POOLED = (("head/dense", "layers/dense", "dense"),)
@@ -259,7 +247,7 @@ KERAS_HUB = Record(
     heads=of_tasks(
         masked_tokens=hub_masked_lm("gelu"),
         sequence=hub_text_classifier(HUB_POOLED, POOLER),
-        embedding=Head((), ("TextEmbedder",), {}, ("pooling", "normalize"), None, "pooling_mode"),
+        embedding=Head((), ("TextEmbedder",), pooling="pooling_mode"),
     ),
     tokenizers={"Bert": "WordPiece"},
 )

@@ -60,7 +60,6 @@ _MULTIPLE_CHOICE = Head(
     bert.hidden_and_dense("pooler.dense", "classifier"),
     "ForMultipleChoice",
     {"pooling": "cls", "hidden_activation": "gelu"},
-    ("dropout",),
     "cls_dropout",
 )
 _DETECTOR = bert.hidden_and_dense("mask_predictions.dense", "mask_predictions.classifier")
@@ -129,10 +128,8 @@ HUGGING_FACE = Record(
             "ForPreTraining",
             {"from_first": True},
         ),
-        sequence=_MULTIPLE_CHOICE._replace(
-            architecture="ForSequenceClassification", inferred=bert.TEXT_CLASSIFIER.inferred
-        ),
-        token=bert.TOKEN_CLASSIFIER._replace(inferred=bert.CLASSES[:2], dropout=None),
+        sequence=_MULTIPLE_CHOICE._replace(architecture="ForSequenceClassification"),
+        token=bert.TOKEN_CLASSIFIER._replace(dropout=None),
     ),
     tables=Tables(_without_unused),
 )

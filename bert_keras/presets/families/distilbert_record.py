@@ -46,15 +46,12 @@ HUGGING_FACE = Record(
         masked_tokens=bert.masked_lm(
             "vocab_transform", "vocab_layer_norm", "vocab_projector", has_decoder=False
         ),
-        choice=Head(_CLASSIFIER, "ForMultipleChoice", _OPTIONS, ("dropout",), _DROPOUT),
-        span=bert.QUESTION_ANSWERING._replace(
-            options={"dropout": 0.1}, inferred=("dropout",), dropout="qa_dropout"
-        ),
+        choice=Head(_CLASSIFIER, "ForMultipleChoice", _OPTIONS, _DROPOUT),
+        span=bert.QUESTION_ANSWERING._replace(options={"dropout": 0.1}, dropout="qa_dropout"),
         sequence=bert.TEXT_CLASSIFIER._replace(
             rows=_CLASSIFIER, options=_OPTIONS, dropout=_DROPOUT
         ),
-        # Its dropout rate is the backbone's.
-        token=bert.TOKEN_CLASSIFIER._replace(inferred=bert.CLASSES[:2], dropout=None),
+        token=bert.TOKEN_CLASSIFIER._replace(dropout=None),
     ),
 )
 

@@ -42,7 +42,6 @@ HUGGING_FACE = Record(
             bert.hidden_and_dense("sequence_summary.summary", "classifier"),
             "ForMultipleChoice",
             {**_OPTIONS, "dropout": 0.1},
-            ("dropout",),
             "summary_last_dropout",
         ),
         replaced_token=Head(

@@ -80,14 +80,11 @@ _TOKEN_HEAD = Head(
     _ROWS,
     "ForTokenClassification",
     _HIDDEN,
-    bert.CLASSES,
     _DROPOUT,
     parts=("head/hidden", "head/dense/"),
 )
 _TEXT_HEAD = _TOKEN_HEAD._replace(
-    options={**_HIDDEN, "pooling": "cls"},
-    inferred=("dropout", "pooling"),
-    pooling="classifier_pooling",
+    options={**_HIDDEN, "pooling": "cls"}, pooling="classifier_pooling"
 )
 
 HUGGING_FACE = Record(
@@ -146,11 +143,8 @@ HUGGING_FACE = Record(
             parts=("head/dense/", "head/layer_norm/", "head/bias"),
         ),
         choice=_TEXT_HEAD._replace(architecture="ForMultipleChoice"),
-        span=_TOKEN_HEAD._replace(architecture="ForQuestionAnswering", inferred=("dropout",)),
-        sequence=_TEXT_HEAD._replace(
-            architecture="ForSequenceClassification",
-            inferred=(*bert.CLASSES, "problem_type", "activation", "pooling"),
-        ),
+        span=_TOKEN_HEAD._replace(architecture="ForQuestionAnswering"),
+        sequence=_TEXT_HEAD._replace(architecture="ForSequenceClassification"),
         token=_TOKEN_HEAD._replace(parts=(*_TOKEN_HEAD.parts, "head/crf/")),
     ),
 )

@@ -50,11 +50,8 @@ HUGGING_FACE = Record(
     prefix="mpnet.",
     heads=roberta.HUGGING_FACE.heads
     | of_tasks(
-        # Their dropout rate is the backbone's.
-        choice=bert.MULTIPLE_CHOICE._replace(inferred=(), dropout=None),
-        sequence=roberta.TEXT_CLASSIFIER._replace(
-            inferred=("num_classes", "label_names", "problem_type", "activation"), dropout=None
-        ),
-        token=bert.TOKEN_CLASSIFIER._replace(inferred=bert.CLASSES[:2], dropout=None),
+        choice=bert.MULTIPLE_CHOICE._replace(dropout=None),
+        sequence=roberta.TEXT_CLASSIFIER._replace(dropout=None),
+        token=bert.TOKEN_CLASSIFIER._replace(dropout=None),
     ),
 )

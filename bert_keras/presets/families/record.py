@@ -71,10 +71,7 @@ class Head(NamedTuple):
         rows: see `name_map`; our paths begin with `head/`.
         architecture: ending of the names of their model classes.
         options: arguments that give our task this head, see `families.head_options`.
-        inferred: names of our task's arguments that follow from their config or from shapes:
-            `"num_classes"`, `"label_names"`, `"problem_type"`, `"dropout"`, `"pooling"`,
-            `"activation"` of a `Reranker`, and others of one format.
-        dropout: their key for the rate of the head's dropout.
+        dropout: their key for the rate of the head's dropout; `None` if it is the backbone's.
         pooling: their key for the head's pooling, in families where it differs by checkpoint. Its
             values are named as ours; a config without the key means the pooling in `options`.
         tied: dict, name of a tensor -> name of the tensor that it is a copy of.
@@ -86,7 +83,6 @@ class Head(NamedTuple):
     rows: tuple = ()
     architecture: str = ""
     options: Mapping = _EMPTY
-    inferred: tuple[str, ...] = ()
     dropout: str | None = None
     pooling: str | None = None
     tied: Mapping = _EMPTY

@@ -44,8 +44,6 @@ from bert_keras.tokenizers.tokenizer import Tokenizer
 POOLER = "pooler/"
 # The values that a config may have for a head's pooling.
 POOLINGS = ("cls", "mean")
-# Arguments of `Head.inferred` that some tasks do not take.
-_OPTIONAL = ("activation", "masking")
 
 
 class FoundHead(NamedTuple):
@@ -153,7 +151,12 @@ class Checkpoint(Preset):
 
     A subclass defines `tensors` and `kinds` (see `name_map`), and whatever its format does in
     another way: `saved_tasks`, `_head_of`, `_tensors_of_head`, and how to infer a head's arguments.
+
+    Attributes:
+        inferred: names of the arguments of tasks that follow from the config or from shapes.
     """
+
+    inferred = ("num_classes", "problem_type", "dropout", "pooling")
 
     def __init__(self, folder, config, path, name, record):
         super().__init__(folder, config, path, name)
@@ -237,8 +240,8 @@ class Checkpoint(Preset):
         found, arguments = self._head_of(task), {}
         if not found.is_whole:
             return {}
-        for name in found.head.inferred:
-            if name not in _OPTIONAL or name in task.argument_names():
+        for name in self.inferred:
+            if name in task.argument_names() or name in task.decided_arguments:
                 value = self._argument(name, found)
                 if value is not None:
                     arguments[name] = value
@@ -317,7 +320,7 @@ class Checkpoint(Preset):
         return found
 
     def _argument(self, name, found):
-        """Returns the checkpoint's value of an argument of a head, see `Head.inferred`."""
+        """Returns the checkpoint's value of an argument of a task, or `None`."""
         return getattr(self, f"_{name}")(found)
 
     def _num_classes(self, found):
@@ -331,6 +334,8 @@ class Checkpoint(Preset):
 
     def _pooling(self, found):
         head = found.head
+        if head.pooling is None:
+            return None
         pooling = self.config.get(head.pooling, head.options["pooling"])
         return check_choice(f"{head.pooling}` in `{self.path}", pooling, POOLINGS, self._advice)
 

@@ -89,6 +89,7 @@ class HuggingFaceFolder(Checkpoint):
     """An opened checkpoint folder in Hugging Face's layout."""
 
     kinds = KINDS
+    inferred = (*Checkpoint.inferred, "label_names", "activation", "dim")
 
     def __init__(self, folder, config, path, name):
         self._classes = repr(config.get("architectures"))
@@ -365,19 +366,19 @@ def _loading_code(head, tokenizer):
 def _task_settings(task, head):
     """Returns a task's part of their config: labels, problem type, dropout, pooling."""
     settings = {}
-    if "num_classes" in head.inferred:
+    if hasattr(task, "num_classes"):
         names = task.label_names or [f"LABEL_{i}" for i in range(task.num_classes)]
         settings["id2label"] = {str(i): name for i, name in enumerate(names)}
         settings["label2id"] = {name: i for i, name in enumerate(names)}
-    if "problem_type" in head.inferred:
+    if hasattr(task, "problem_type"):
         theirs = {ours: name for name, ours in _PROBLEM_TYPES.items()}
         settings["problem_type"] = theirs[task.problem_type]
-    if "activation" in head.inferred and (task.problem_type, task.num_classes) == ("regression", 1):
-        # Without this entry sentence-transformers' `CrossEncoder` would apply the sigmoid.
-        activation = getattr(task, "activation", "linear")
-        settings["sentence_transformers"] = {"activation_fn": TORCH_NAMES[activation]}
-    if "dropout" in head.inferred:
+        if (task.problem_type, task.num_classes) == ("regression", 1):
+            # Without this entry sentence-transformers' `CrossEncoder` would apply the sigmoid.
+            activation = getattr(task, "activation", "linear")
+            settings["sentence_transformers"] = {"activation_fn": TORCH_NAMES[activation]}
+    if head.dropout:
         settings[head.dropout] = task.dropout
-    if "pooling" in head.inferred:
+    if head.pooling:
         settings[head.pooling] = task.pooling
     return settings

@@ -63,6 +63,8 @@ class KerasHubFolder(Checkpoint):
     """An opened preset folder in KerasHub's layout."""
 
     kinds = KINDS
+    inferred = (*Checkpoint.inferred, "label_names", "activation", "normalize")
+    inferred += ("masking", "head_options")
 
     def __init__(self, folder, config, path, name):
         class_name, arguments = read_serialized(path)
