@@ -204,9 +204,9 @@ def test_a_preset_is_in_the_readme_with_its_weights_in_the_guides_or_among_the_f
     assert len(listed) > 20
     for name, preset in PRESETS.items():
         if name not in listed:
-            assert preset.places[-1].rpartition("/")[2] in forty, name
+            assert preset["places"][-1].rpartition("/")[2] in forty, name
         for table in tables if name in listed else ():
-            assert f"`{name}`" in table and f"{preset.parameters:,}" in table
+            assert f"`{name}`" in table and f"{preset['parameters']:,}" in table
 
 
 def test_each_extra_that_is_named_exists_and_is_described():

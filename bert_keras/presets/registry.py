@@ -2,39 +2,22 @@
 
 `registered.json` lists them. Most have their weights as safetensors; the others have a
 `pytorch_model.bin`, which is read without running anything in it.
+
+| key | value |
+|---|---|
+| `description` | one sentence that helps to choose a preset |
+| `parameters` | the number of parameters of the backbone, pooler included |
+| `places` | where to look for it, in this order: `package://name/folder`, a folder inside an \
+installed Python package, or `hf://owner/name`, a Hugging Face repository |
+| `extra` | the extra of bert_keras that installs the package, if that is another one |
+| `languages` | the language of its text, or how many there are |
+| `license` | SPDX identifier of the weights' licence |
 """
 
 import json
 import pathlib
-from typing import NamedTuple
 
-
-class RegisteredPreset(NamedTuple):
-    """A registered checkpoint.
-
-    Attributes:
-        description: str, one sentence that helps to choose a preset.
-        parameters: int, the number of parameters of the backbone, pooler included.
-        places: where to look for it, in this order. `package://name/folder` is a folder inside an
-            installed Python package, `hf://owner/name` a Hugging Face repository.
-        extra: the extra of bert_keras that installs the package in `package://`, or `None`.
-        languages: str, the language of its text, or how many there are.
-        license: str, SPDX identifier of the weights' licence.
-    """
-
-    description: str
-    parameters: int
-    places: list[str]
-    extra: str | None = None
-    languages: str = "English"
-    license: str = "Apache-2.0"
-
-
-_FILE = pathlib.Path(__file__).with_name("registered.json")
-PRESETS = {
-    name: RegisteredPreset(**preset)
-    for name, preset in json.loads(_FILE.read_text(encoding="utf-8")).items()
-}
+PRESETS = json.loads(pathlib.Path(__file__).with_name("registered.json").read_text("utf-8"))
 
 
 class PresetTable(list):
@@ -55,6 +38,5 @@ def presets() -> PresetTable:
     """
     names = ("parameters", "languages", "license", "description")
     return PresetTable(
-        {"name": name, **{key: getattr(preset, key) for key in names}}
-        for name, preset in PRESETS.items()
+        {"name": name, **{key: preset[key] for key in names}} for name, preset in PRESETS.items()
     )

@@ -18,7 +18,7 @@ from bert_keras.checks import check_exists, check_type, require, with_extra
 from bert_keras.presets.assign import warn
 from bert_keras.presets.formats.huggingface import UNREAD_HEADS
 from bert_keras.presets.formats.late_interaction import METADATA
-from bert_keras.presets.registry import PRESETS, RegisteredPreset
+from bert_keras.presets.registry import PRESETS
 from bert_keras.presets.torch_pickle import CONVERT
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
@@ -110,14 +110,14 @@ def resolve(source: str | os.PathLike) -> pathlib.Path:
 Tokenizer.resolve = staticmethod(resolve)
 
 
-def _registered(name: str, preset: RegisteredPreset) -> pathlib.Path:
+def _registered(name: str, preset: dict) -> pathlib.Path:
     """Returns the folder of the first place of a preset that is available."""
     failures = []
     cause = None
-    for place in preset.places:
+    for place in preset["places"]:
         try:
             if place.startswith("package://"):
-                return _package_folder(place, preset.extra)
+                return _package_folder(place, preset.get("extra"))
             return _address(place)
         except (OSError, ImportError) as error:
             failures.append(f"- {place}: {error}")

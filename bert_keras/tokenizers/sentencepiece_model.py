@@ -56,7 +56,7 @@ def read_sentence_pieces(path, without_bytes=None):
         not_in_text: set of str, the pieces that are found in no text: bytes and unused ones.
         user_defined: list of str, the pieces that are never split in text. Their scores are those
             with which SentencePiece prefers them to all others.
-        normalizer: the normalizer of characters and spaces, tested on all characters.
+        normalizer: the normalizer of characters and spaces.
 
     Raises:
         ValueError: the file is damaged, its model is of another type, or has settings that are not
@@ -80,7 +80,7 @@ def read_sentence_pieces(path, without_bytes=None):
                 settings |= {(field, number): value for number, value in part.items()}
         table = settings.get(_CHARSMAP)
         user_defined = types.get(_USER_DEFINED, [])
-        normalizer = _tested_normalizer(table, tuple(user_defined))
+        normalizer = sentencepiece_normalizer(table, user_defined)
         if table and settings.get(_RULES_NAME) == b"user_defined":
             for key, text in _entries(table).items():
                 if len(key) > 1 and normalizer.normalize_str(f"x{key}x") != f"x{text}x":
@@ -104,14 +104,6 @@ def read_sentence_pieces(path, without_bytes=None):
     scores = {piece: 0.1 * len(piece.encode()) - 0.1 for piece in user_defined}
     pieces = [(piece, scores.get(piece, score)) for piece, score in pieces]
     return pieces, types.get(_CONTROL, []), not_in_text, user_defined, normalizer
-
-
-@functools.lru_cache(maxsize=4)
-def _tested_normalizer(table, symbols):
-    """Returns a normalizer once it has read all characters. Most files have the same table."""
-    normalizer = sentencepiece_normalizer(table, symbols)
-    normalizer.normalize_str("".join(map(chr, range(0xD800))))
-    return normalizer
 
 
 def sentencepiece_normalizer(table, symbols=()):

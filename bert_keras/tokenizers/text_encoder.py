@@ -141,10 +141,8 @@ def _role_id(role: str, meaning: str) -> property:
     """Returns the property `<role>_id`."""
 
     def get(tokenizer: TextEncoder) -> int:
-        token, ids = getattr(tokenizer, role), tokenizer._role_ids
-        id = ids.get(token)
-        if id is None:
-            id = ids[token] = tokenizer.find(token)
+        token = getattr(tokenizer, role)
+        id = tokenizer.find(token)
         if id is None:
             raise ValueError(
                 f"The vocabulary must hold a `{role}`. Received: {tokenizer.vocabulary_size} tokens"
@@ -171,11 +169,6 @@ class TextEncoder:
         self._backend, self.layout = backend, layout
         for role in ROLES:
             setattr(self, role, roles[role])
-
-    @functools.cached_property
-    def _role_ids(self):
-        """The ids of special tokens that were asked for, by token."""
-        return {}
 
     @functools.cached_property
     def _tokens(self):

@@ -7,6 +7,7 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from bert_keras.checks import check_bool, check_choice
+from bert_keras.engine.atomic_files import reading
 from bert_keras.tokenizers.components import add_special_tokens
 from bert_keras.tokenizers.sentencepiece_model import read_sentence_pieces
 from bert_keras.tokenizers.tokenizer import HIDDEN, Tokenizer
@@ -161,7 +162,8 @@ class UnigramTokenizer(Tokenizer):
         if split_punctuation:
             added = [tokenizers.AddedToken(t, normalized=False) for t in user_defined]
             backend.add_tokens([token for token in added if token.content not in roles])
-        super().__init__(backend, model_max_length=model_max_length)
+        with reading(model):  # A damaged table of characters makes the library panic.
+            super().__init__(backend, model_max_length=model_max_length)
 
 
 def _ends_a_number(piece):

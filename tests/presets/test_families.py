@@ -135,7 +135,7 @@ def task_of(record, name):
 
 def config_of(record, name):
     sizes = {**odd_sizes(), **record.fixed}
-    key, activations = record.activation
+    key, activations = record.activation_key, record.activations
     config = {theirs: sizes[ours] for theirs, ours in record.config.items()}
     config |= {key: values[0] for key, values in record.allowed.items()}
     for field in record.fields:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hub_server import HubServer
 
-from bert_keras.presets.registry import PRESETS, RegisteredPreset
+from bert_keras.presets.registry import PRESETS
 from bert_keras.presets.resolve import resolve
 from bert_keras.presets.safetensors_io import write_safetensors
 
@@ -59,11 +59,10 @@ def kaggle(monkeypatch):
 class TestRegistry:
     def test_places_are_valid_addresses(self):
         for name, preset in PRESETS.items():
-            assert isinstance(preset, RegisteredPreset)
-            assert preset.places and preset.description.endswith(".")
-            for place in preset.places:
+            assert preset["places"] and preset["description"].endswith(".")
+            for place in preset["places"]:
                 if place.startswith("package://"):
-                    assert preset.extra or place.startswith("package://bert_keras/")
+                    assert preset.get("extra") or place.startswith("package://bert_keras/")
                 else:
                     assert re.fullmatch(r"hf://[\w.-]+/[\w.-]+", place), name
 
@@ -131,7 +130,7 @@ class TestRegistry:
         counts = {x: count_without_biases(n, 12, 768, 3072) + norms for x, n in rows.items()}
         counted["nomic_embed_en_uncased"] = counts["nomic"]
         counted["gte_base_multi_cased"] = counts["gte"] + 12 * 5 * 768
-        assert counted == {name: preset.parameters for name, preset in PRESETS.items()}
+        assert counted == {name: preset["parameters"] for name, preset in PRESETS.items()}
 
 
 class TestLocal:
@@ -263,8 +262,7 @@ class TestRegisteredPlaces:
         return folder
 
     def register(self, monkeypatch, *places):
-        preset = RegisteredPreset("A test.", 1, places, extra="demo")
-        monkeypatch.setitem(PRESETS, "test_preset", preset)
+        monkeypatch.setitem(PRESETS, "test_preset", {"places": places, "extra": "demo"})
 
     def test_a_package_is_found_without_being_imported(self, monkeypatch, package):
         self.register(monkeypatch, "package://packaged_checkpoint/model", "hf://owner/name")

@@ -53,7 +53,6 @@ HUGGING_FACE = Record(
         "num_hidden_groups": "num_groups",
         _INNER: "num_inner_layers",
     },
-    activation=("hidden_act", bert.ACTIVATIONS),
     fields=(Field("num_layers", _read_depth, _write_passes),),
     allowed=bert.ALLOWED,
     defaults={"hidden_act": "gelu_new", _INNER: 1},

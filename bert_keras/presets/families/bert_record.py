@@ -20,17 +20,6 @@ SIZES = {
     "layer_norm_eps": "layer_norm_epsilon",
 }
 TABLE_SIZES = {"max_position_embeddings": "max_sequence_length", "type_vocab_size": "num_segments"}
-# Where several names mean one activation, exports use the first.
-ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu_new": "gelu_tanh",
-    "gelu_fast": "gelu_tanh",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
-    "tanh": "tanh",
-}
 _ALLOWED = {"position_embedding_type": ("absolute",), "add_cross_attention": (False, None)}
 # Of families that are encoders only.
 ALLOWED = {**_ALLOWED, "is_decoder": (False,)}
@@ -113,7 +102,6 @@ HUGGING_FACE = Record(
     backbone=BACKBONE,
     names={"bert": "Bert"},
     config={**SIZES, **TABLE_SIZES, "is_decoder": "causal"},
-    activation=("hidden_act", ACTIVATIONS),
     allowed=_ALLOWED,
     rows=ROWS,
     prefix="bert.",
@@ -152,7 +140,7 @@ TF1 = Record(
     names={},
     config=SIZES | TABLE_SIZES,
     # "gelu" is the tanh approximation, as in `modeling.gelu`; Hugging Face's is the exact one.
-    activation=("hidden_act", {"gelu": "gelu_tanh"} | {n: n for n in ("relu", "tanh", "linear")}),
+    activations={"gelu": "gelu_tanh"} | {name: name for name in ("relu", "tanh", "linear")},
     rows=scopes(ROWS, "bert/"),
     heads=of_tasks(
         span=Head((("head/dense", "cls/squad/output", "by_hand"),)),
@@ -241,6 +229,7 @@ KERAS_HUB = Record(
     backbone=BACKBONE,
     names={"BertBackbone": "Bert"},
     config={**HUB_SIZES, "num_segments": "num_segments"},
+    activation_key=None,
     fields=(Field("attention_dropout", lambda config: None, _check_one_rate),),
     fixed={**HUB_FIXED, "causal": False},
     rows=(*HUB_EMBEDDINGS, ("pooler/dense", "layers/dense", "dense"), *HUB_BLOCKS),

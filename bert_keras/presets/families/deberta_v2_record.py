@@ -76,7 +76,6 @@ HUGGING_FACE = Record(
         "share_att_key": "share_projections",
         "type_vocab_size": "num_segments",
     },
-    activation=("hidden_act", bert.ACTIVATIONS),
     fields=(
         Field("max_sequence_length", _read_positions, _write_positions_and_distance),
         Field("max_distance", _read_distance),

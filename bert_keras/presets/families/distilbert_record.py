@@ -35,7 +35,7 @@ HUGGING_FACE = Record(
         "max_position_embeddings": "max_sequence_length",
         "initializer_range": "initializer_range",
     },
-    activation=("activation", bert.ACTIVATIONS),
+    activation_key="activation",
     fixed={"layer_norm_epsilon": 1e-12},
     rows=(
         *(row for row in bert.ROWS[:4] if "segment" not in row[0]),

@@ -16,7 +16,6 @@ HUGGING_FACE = Record(
     backbone="bert_keras>ElectraBackbone",
     names={"electra": "Electra"},
     config={**bert.SIZES, **bert.TABLE_SIZES, "embedding_size": "embedding_dim"},
-    activation=("hidden_act", bert.ACTIVATIONS),
     allowed={
         **bert.ALLOWED,
         # For multiple choice.

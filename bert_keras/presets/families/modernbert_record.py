@@ -11,7 +11,6 @@ checkpoint for masked tokens, a task takes these two layers, as in transformers.
 Reference: https://github.com/huggingface/transformers, `models/modernbert`.
 """
 
-from bert_keras.presets.families import bert_record as bert
 from bert_keras.presets.families.record import Field, Head, Record, of_tasks
 
 _WINDOW = "local_attention"
@@ -103,7 +102,7 @@ HUGGING_FACE = Record(
         "max_position_embeddings": "max_sequence_length",
         "initializer_range": "initializer_range",
     },
-    activation=("hidden_activation", bert.ACTIVATIONS),
+    activation_key="hidden_activation",
     fields=(
         Field(_WINDOW, lambda config: config[_WINDOW], lambda sizes: {_WINDOW: sizes[_WINDOW]}),
         Field("global_attention_every", _read_period, _write_pattern_and_bases),

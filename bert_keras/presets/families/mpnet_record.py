@@ -26,7 +26,6 @@ HUGGING_FACE = Record(
     backbone="bert_keras>MPNetBackbone",
     names={"mpnet": "MPNet"},
     config=bert.SIZES,
-    activation=("hidden_act", bert.ACTIVATIONS),
     fields=(
         Field(
             "max_sequence_length",

@@ -169,7 +169,6 @@ HUGGING_FACE = Record(
     backbone=BACKBONE,
     names={"nomic_bert": "NomicBert"},
     config=bert.SIZES | bert.TABLE_SIZES,
-    activation=("hidden_act", bert.ACTIVATIONS),
     fields=FIELDS,
     fixed={"has_biases": False, "is_gated": True, "has_pooler": False},
     defaults={"hidden_act": "silu", _POSITIONS: 2048, _THETA: 1000.0},

@@ -10,6 +10,17 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 _EMPTY = MappingProxyType({})
+# Hugging Face's names -> ours. Where several mean one activation, exports use the first.
+_ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+    "tanh": "tanh",
+}
 
 
 class Field(NamedTuple):
@@ -100,7 +111,8 @@ class Record(NamedTuple):
         names: dict, name of the family in a config -> prefix of the names of its classes. Exports
             use the first.
         config: dict, their key -> the argument of our constructor that has the same value.
-        activation: their key for the activation, and a dict, their value -> ours; or `None`.
+        activation_key: their key for the activation, or `None`.
+        activations: dict, its values -> ours. A config without the key means the first.
         fields: arguments that are computed from the config.
         fixed: dict, argument of ours for which they have no key -> the value that they always have.
         allowed: dict, their key -> tuple of the values that our backbone supports. A config without
@@ -124,7 +136,8 @@ class Record(NamedTuple):
     config: dict
     rows: tuple
     heads: dict
-    activation: tuple | None = None
+    activation_key: str | None = "hidden_act"
+    activations: Mapping = MappingProxyType(_ACTIVATIONS)
     fields: tuple = ()
     fixed: Mapping = _EMPTY
     allowed: Mapping = _EMPTY

@@ -50,7 +50,6 @@ HUGGING_FACE = Record(
     backbone="bert_keras>RobertaBackbone",
     names={"roberta": "Roberta", "xlm-roberta": "XLMRoberta", "camembert": "Camembert"},
     config={**bert.SIZES, "type_vocab_size": "num_segments", "pad_token_id": "padding_id"},
-    activation=("hidden_act", bert.ACTIVATIONS),
     fields=(Field("max_sequence_length", _read_positions, _write_positions),),
     allowed=bert.ALLOWED,
     defaults={

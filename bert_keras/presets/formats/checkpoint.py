@@ -176,8 +176,8 @@ class Checkpoint(Preset):
                 f"{self.path} lacks {missing}, without which the model's shape is unknown."
             )
         check_settings(self.path, config, record.allowed, self._advice)
-        if record.activation is not None:
-            key, activations = record.activation
+        if (key := record.activation_key) is not None:
+            activations = record.activations
             check_settings(self.path, config, {key: tuple(activations)}, self._advice)
             arguments["activation"] = activations[config.get(key, next(iter(activations)))]
         for field in record.fields:
@@ -360,9 +360,8 @@ def written_config(record, backbone, library):
     config |= {key: values[0] for key, values in record.allowed.items()}
     for field in record.fields:
         config |= field.write(ours)
-    if record.activation is not None:
-        key, activations = record.activation
-        theirs = {name: value for value, name in reversed(activations.items())}
+    if (key := record.activation_key) is not None:
+        theirs = {name: value for value, name in reversed(record.activations.items())}
         if ours["activation"] not in theirs:
             refuse(f"The activation {ours['activation']!r}", sorted(theirs), library)
         config[key] = theirs[ours["activation"]]

@@ -29,12 +29,13 @@ class NativePreset(Preset):
         super().__init__(folder, config, path, name)
         self.backbone_name, self.config = _name_and_arguments(config, path)
         self._task_path = folder / "task.json"
-        self._task_name, self._kind, self._task, self._preprocessor = None, None, {}, None
+        self._task_name, self._kind, self._task = None, None, {}
         if self._task_path.is_file():
             task = read_json(self._task_path)
             self._task_name, self._task = _name_and_arguments(task, self._task_path)
             self._kind = self._task_name.split(">")[-1]
-            self._preprocessor = task.get("preprocessor")
+            if (saved := task.get("preprocessor")) is not None:
+                self.preprocessor_config = _name_and_arguments(saved, self._task_path)
 
     def _make(self, cls, arguments):
         return cls.from_config(arguments)
@@ -87,12 +88,6 @@ class NativePreset(Preset):
     def pooling_of_new_head(self, task, has_weights):
         """Returns the pooling of the saved task, which the encoder was trained with."""
         return self._task.get("pooling")
-
-    @property
-    def preprocessor_config(self):
-        """Returns the class name and the arguments of the saved preprocessor, or `None`."""
-        saved = self._preprocessor
-        return None if saved is None else _name_and_arguments(saved, self._task_path)
 
     def _is_of(self, task):
         if self._decided_for(task):
