@@ -102,7 +102,7 @@ def weights_files(folder):
 
 
 def _read_file(path: pathlib.Path) -> Tensors:
-    checkpoint, shapes = _open(path), {}
+    checkpoint, stored = _open(path), {}
     for name in checkpoint.keys():  # noqa: SIM118 (`safe_open` is not a mapping)
         tensor = checkpoint.get_slice(name)
         if tensor.get_dtype() not in _DTYPES:
@@ -111,8 +111,9 @@ def _read_file(path: pathlib.Path) -> Tensors:
                 f"{tensor.get_dtype()} for {name!r} in {path}. Convert the checkpoint to float32, "
                 "float16 or bfloat16 with the library that wrote it."
             )
-        shapes[name] = tuple(tensor.get_shape())
-    return Tensors(shapes, lambda name: _open(path).get_tensor(name))
+        shape = tuple(tensor.get_shape())
+        stored[name] = shape, lambda name=name: _open(path).get_tensor(name)
+    return Tensors(stored)
 
 
 def _open(path: pathlib.Path):

@@ -17,48 +17,44 @@ class Tensors(Mapping):
     beside the model. bfloat16 becomes float32, which holds each of its values exactly.
 
     Args:
-        shapes: dict, tensor name -> shape.
-        read: function from a tensor's name to its array.
+        stored: dict, tensor name -> its shape, and a function that reads its array.
         most: int, the number of stored values, if several tensors share some.
 
     Attributes:
-        shapes: the same dict; using it reads no tensor.
+        stored: the same dict.
+        shapes: dict, tensor name -> shape; using it reads no tensor.
         num_values: int, the number of values in all tensors, at most `most`.
     """
 
-    def __init__(self, shapes, read, most=math.inf):
-        self.shapes, self._read = shapes, read
-        self.num_values = min(sum(map(math.prod, shapes.values())), most)
+    def __init__(self, stored, most=math.inf):
+        self.stored, self.shapes = stored, {name: shape for name, (shape, _) in stored.items()}
+        self.num_values = min(sum(map(math.prod, self.shapes.values())), most)
 
     def renamed(self, names):
         """Returns tensors with new names, given as a dict from new to old name."""
-        shapes = {name: self.shapes[old] for name, old in names.items()}
-        return Tensors(shapes, lambda name: self[names[name]], self.num_values)
+        return Tensors({name: self.stored[old] for name, old in names.items()}, self.num_values)
 
     def only(self, names):
         """Returns only the tensors with the given names. Names that do not exist are skipped."""
-        shapes = {name: self.shapes[name] for name in names if name in self.shapes}
-        return Tensors(shapes, self._read, self.num_values)
+        return self.renamed({name: name for name in names if name in self.stored})
 
     def updated(self, arrays):
         """Returns these tensors with a dict of arrays added; an array replaces its namesake."""
-        shapes = self.shapes | {name: array.shape for name, array in arrays.items()}
-        return Tensors(shapes, lambda name: arrays[name] if name in arrays else self[name])
+        added = {name: (array.shape, lambda x=array: x) for name, array in arrays.items()}
+        return Tensors(self.stored | added)
 
     def __getitem__(self, name):
-        if name not in self.shapes:
-            raise KeyError(name)
-        array = self._read(name)
+        array = self.stored[name][1]()
         return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
 
     def __contains__(self, name):
-        return name in self.shapes  # `Mapping.__contains__` would read the tensor.
+        return name in self.stored  # `Mapping.__contains__` would read the tensor.
 
     def __iter__(self):
-        return iter(self.shapes)
+        return iter(self.stored)
 
     def __len__(self):
-        return len(self.shapes)
+        return len(self.stored)
 
 
 def read_tensors(source, name, read_file):
@@ -96,11 +92,9 @@ def read_tensors(source, name, read_file):
             )
     # Where shards share a name, the index decides. Tensors that the index does not list are read
     # too, so that nothing in the checkpoint is ignored.
-    places = {name: tensors for tensors in shards.values() for name in tensors}
-    places |= {name: shards[shard] for name, shard in index.items()}
-    shapes = {name: tensors.shapes[name] for name, tensors in places.items()}
-    most = sum(tensors.num_values for tensors in shards.values())
-    return Tensors(shapes, lambda name: places[name][name], most)
+    stored = {name: found for tensors in shards.values() for name, found in tensors.stored.items()}
+    stored |= {name: shards[shard].stored[name] for name, shard in index.items()}
+    return Tensors(stored, sum(tensors.num_values for tensors in shards.values()))
 
 
 def _read_index(path):

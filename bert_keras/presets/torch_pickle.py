@@ -8,6 +8,7 @@ these are no larger than the file.
 Reference: https://docs.pytorch.org/docs/stable/notes/serialization.html.
 """
 
+import functools
 import os
 import pickle
 import re
@@ -86,13 +87,13 @@ def _read_file(path):
                 raise
             raise ValueError(_explained(error, path)) from error
 
-    def read(name):
-        tensor = tensors[name]
+    def read(tensor):
         tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
         # A copy: a backend may keep an array's memory, which is that of the file here.
         return tensor.numpy(force=True).copy()
 
-    return Tensors({name: tuple(x.shape) for name, x in tensors.items()}, read, num_values)
+    stored = {name: (tuple(x.shape), functools.partial(read, x)) for name, x in tensors.items()}
+    return Tensors(stored, num_values)
 
 
 def _explained(error, path):

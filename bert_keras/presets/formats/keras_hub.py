@@ -162,7 +162,7 @@ def _read_h5(file):
     Whatever Keras's version, paths begin with `layers` and have no leading underscores.
     """
     check_exists(file, "A preset folder must hold its weights file", exists=os.path.isfile)
-    places, shapes = {}, {}
+    stored = {}
 
     def add(name, item):
         if not isinstance(item, h5py.Dataset):
@@ -173,14 +173,14 @@ def _read_h5(file):
             raise ValueError(f"{file} does not have all values of {name!r}, {item.shape}.")
         # Before Keras 3 the first part had another name.
         path = _canonical(name).replace("layer_checkpoint_dependencies/", "layers/", 1)
-        if path in places:
+        if path in stored:
             rule = f"{file} must hold each weight once. Received: two of {path!r}"
             raise ValueError(f"{rule}. Download or save the preset again.")
-        places[path], shapes[path] = name, item.shape or ()
+        stored[path] = item.shape or (), functools.partial(read, name)
 
-    def read(path):
+    def read(name):
         with _opened(file) as opened:
-            item = opened[places[path]]
+            item = opened[name]
             array, dtype = np.asarray(item[()]), item.attrs.get("dtype")
         is_bfloat16 = array.dtype.itemsize == 2 and dtype == "bfloat16"
         return array.view(ml_dtypes.bfloat16) if is_bfloat16 else array
@@ -188,7 +188,7 @@ def _read_h5(file):
     with _opened(file) as opened:
         # `visititems` does not follow links, neither within the file nor to other files.
         opened.visititems(add)
-    return Tensors(shapes, read)
+    return Tensors(stored)
 
 
 @contextlib.contextmanager

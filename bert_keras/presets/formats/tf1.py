@@ -145,4 +145,4 @@ def read_tf_checkpoint(prefix: str | os.PathLike) -> Tensors:
                 raise ValueError(f"A tensor must hold numbers. Received: {name!r} of {kind.name}.")
             return np.asarray(reader.get_tensor(name))
 
-    return Tensors(shapes, read)
+    return Tensors({k: (x, functools.partial(read, k)) for k, x in shapes.items()})
