@@ -262,7 +262,7 @@ def test_outputs_equal_transformers_and_weights_survive_the_export(
     keys = {*config_of(record, name), "id2label", "problem_type", "architectures", head.dropout}
     keys |= {head.pooling}
     keys -= {None}
-    activation, table = record.activation
+    activation, table = record.activation_key, record.activations
     assert table[before.pop(activation)] == table[after[activation]]
     assert {key: after.get(key) for key in keys & set(before)} == {
         key: before[key] for key in keys & set(before)
@@ -395,7 +395,7 @@ UNSUPPORTED = [
     (record, name, key, wrong, MUST_BE.format(key))
     for record in RECORDS["HUGGING_FACE"]
     for name in list(record.names)[:1]
-    for key, values in {**record.allowed, record.activation[0]: ("gelu",)}.items()
+    for key, values in {**record.allowed, record.activation_key: ("gelu",)}.items()
     for wrong in (7, "relative_key", None, [values[0]], not values[0])
     if wrong not in values
 ]
