@@ -25,7 +25,6 @@ from bert_keras.engine.prediction import with_progress
 from bert_keras.engine.train_step import is_distributed
 from bert_keras.inputs import TOKEN_IDS, check_keys
 from bert_keras.layers.initializer import build_parts
-from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.migration_hints import NotHere
 from bert_keras.models.adapters import DEFAULT_TARGETS
 from bert_keras.models.backbone import Backbone
@@ -35,7 +34,6 @@ from bert_keras.preprocessing.batching import (
     DEFAULT_BATCH_SIZE,
     BucketedBatches,
     as_one_batch,
-    check_weights_by_output,
     choose_bucket_lengths,
     prediction_batches,
 )
@@ -727,13 +725,11 @@ class Task(AdaptedTask, BuiltModel):
         if kind != "arrays":
             self.check_has_preprocessor()
             x = as_column(x) if kind == "batches" else x
-            check_labels_and_weights(x, y, sample_weight)
-            if isinstance(sample_weight, dict) and isinstance(self.label_kind, LabelKind):
-                check_weights_by_output(y, sample_weight)
+            sample_weight = check_labels_and_weights(self, x, y, sample_weight)
             return self.encode_texts(x, y, sample_weight, training)
         check_keys(x, self.input_names)
         inputs = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
-        check_labels_and_weights(inputs, y, sample_weight)
+        sample_weight = check_labels_and_weights(self, inputs, y, sample_weight)
         self.check_arrays(inputs)
         labels = self.encode_ready_labels(y, inputs) if training else None
         if training and self.label_per_token:
@@ -809,8 +805,8 @@ class Task(AdaptedTask, BuiltModel):
         if kind == "arrays" and dtype in "OU" and y is not None:
             # Names, or a list, which Keras would take for several outputs.
             y = self.encode_ready_labels(y, x)
-        if kind == "arrays" and np.ndim(sample_weight):
-            check_labels_and_weights(x, y, keras.ops.convert_to_numpy(sample_weight))
+        if kind == "arrays" and sample_weight is not None:
+            sample_weight = check_labels_and_weights(self, x, y, sample_weight)
         # Here, since `test_on_batch` of TensorFlow passes weights of unknown rank.
         return x, y, self.batch_weights(x, y, sample_weight)
 

@@ -21,12 +21,16 @@ from bert_keras.checks import (
     is_column,
     is_int,
     is_table,
+    raise_at_first,
 )
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
+from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.migration_hints import our_input
-from bert_keras.preprocessing.batching import DEFAULT_BATCH_SIZE
+from bert_keras.preprocessing.batching import DEFAULT_BATCH_SIZE, check_weights_by_output
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tasks import question_examples
+from bert_keras.tasks.encoded_labels import one_column
+from bert_keras.tasks.validation import overrides
 
 _PAIRS = (
     *(("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2")),
@@ -364,23 +368,49 @@ def check_is_dataset(x):
     )
 
 
-def check_labels_and_weights(x, y, sample_weight=None):
-    """Raises `ValueError` unless inputs, labels and finite weights have the same length.
+def check_labels_and_weights(task, x, y, sample_weight=None):
+    """Checks labels and weights against the inputs, and returns the weights as float32 arrays.
 
-    Texts, and ready inputs with one label each, have one weight each too.
+    Texts have one weight each, as have ready inputs, unless each of their labels may have one.
+
+    Raises:
+        ValueError: they do not have the same length, or weights are not finite numbers of that
+            shape.
     """
-    columns, is_one_each = [("labels", y)], not isinstance(x, dict) or getattr(y, "ndim", 0) == 1
-    for weights in sample_weight.values() if isinstance(sample_weight, dict) else [sample_weight]:
-        columns.append(("sample weights", weights))
-        if not np.isfinite(np.asarray(0.0 if weights is None else weights, "float64")).all():
-            raise ValueError("Sample weights must be finite numbers. Received NaN or infinity.")
-    for name, values in columns:
-        count = None if values is None else range(num_examples(values))
-        rule = f"There must be as many {name} as examples"
-        check_same_length(rule, examples=range(num_examples(x)), **{name: count})
-        if name == "sample weights" and is_one_each and count and np.size(values) != len(count):
-            advice = "Pass one weight for each example."
-            check_shape("Sample weights", np.asarray(values), (len(count),), advice=advice)
+    count, is_ready, kinds = num_examples(x), isinstance(x, dict), task.label_kind
+    labels = None if y is None else range(num_examples(y))
+    rule = "There must be as many labels as examples"
+    check_same_length(rule, examples=range(count), labels=labels)
+    is_by_output = isinstance(sample_weight, dict)
+    if is_by_output and (is_ready or isinstance(kinds, LabelKind)):
+        check_weights_by_output(y, sample_weight)
+    kinds = kinds.values() if isinstance(kinds, Mapping) else [kinds]
+    per_label = any(kind is None or kind.per_token for kind in kinds)
+    # A loss of one's own may return one value for each label.
+    per_label |= not task.recipe.uses_task_loss or overrides(task, "compute_loss", "train_step")
+    labels = y if is_ready and per_label else None
+    if is_by_output:
+        names, labels = y if is_ready else sample_weight, labels or {}
+        return {n: _checked_weights(sample_weight.get(n), count, labels.get(n)) for n in names}
+    return None if sample_weight is None else _checked_weights(sample_weight, count, labels)
+
+
+def _checked_weights(weights, count, labels):
+    """Returns the weights of `count` examples, `None` for 1, or of their `labels`, if any."""
+    rule = "Sample weights must be finite numbers"
+    try:
+        array = np.ones(count) if weights is None else keras.ops.convert_to_numpy(weights)
+        array = one_column(array.astype("float32"))
+    except (TypeError, ValueError):
+        raise ValueError(f"{rule}, one for each example. Received: {weights!r:.80}.") from None
+    raise_at_first(~np.isfinite(array), array, rule)
+    if array.ndim:
+        rule = "There must be as many sample weights as examples"
+        check_same_length(rule, examples=range(count), **{"sample weights": array})
+    labels = labels.values() if isinstance(labels, dict) else [labels]
+    shapes = {tuple(np.shape(each))[: array.ndim] for each in labels if each is not None}
+    shape = shapes.pop() if array.ndim > 1 and len(shapes) == 1 else (count,)
+    return check_shape("Sample weights", array, shape, advice="Pass one weight for each example.")
 
 
 def check_bucket_window(bucket_window, columns, shuffle):

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from tiny import as_data_loader, as_tensorflow, tiny_backbone, tiny_classifier
+from tiny import as_data_loader, as_tensorflow, tiny_backbone, tiny_classifier, tiny_task
 
 pytestmark = pytest.mark.once
 
@@ -150,3 +150,28 @@ def test_a_batch_may_be_tensors_of_pytorch(task):
         found = task.test_on_batch(inputs, torch.tensor(y), torch.tensor(weights))
         assert found == pytest.approx(expected)
     assert np.isfinite(task.train_on_batch(ours, torch.tensor(y))).all()
+
+
+@pytest.mark.each_backend
+@pytest.mark.parametrize("method", ["evaluate", "test_on_batch"])
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (2.0, r"the shape \(4,\)\. Received: shape \(\)\. Pass one weight for each"),
+        ("balanced", "numbers, one for each example. Received: 'balanced'"),
+        ([1.0, np.nan, 1.0, 1.0], "finite numbers. Received nan at the index 1"),
+        (np.ones((ROWS, 3)), r"the shape \(4,\)\. Received: shape \(4, 3\)"),
+        ({"start": np.ones(ROWS)}, r"names of outputs.*Received: \['start'\]"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused_before_any_step(method, weights, message):
+    several = tiny_classifier(problem_type="multi_label", num_classes=3)
+    spans, (x, _) = tiny_task("QuestionAnswering"), right_batch()
+    places = dict.fromkeys(("start_logits", "end_logits"), np.ones(ROWS, "int32"))
+    for task, inputs, labels in (
+        (several, x, np.ones((ROWS, 3))),
+        (several, ["a", "b", "c", "d"], np.ones((ROWS, 3))),
+        (spans, x, places),
+    ):
+        with pytest.raises(ValueError, match=message):
+            getattr(task, method)(inputs, labels, sample_weight=weights)
