@@ -564,6 +564,7 @@ PROBABILITIES = keras.losses.SparseCategoricalCrossentropy()
         (fit(TEXTS, 0.4 * np.eye(2)[LABELS]), "probabilities whose sum is 1.*at the index 0"),
         (fit(TEXTS, np.eye(3)[LABELS]), r"\(num_examples, 2\), a probability per class"),
         (fit(TEXTS, LABELS, class_weight="auto"), "`class_weight` must be"),
+        (fit(TEXTS, LABELS, initial_epoch=-1), "`initial_epoch` must be an int from 0"),
         (lambda task: task({"input_word_ids": IDS["token_ids"]}), "Did you mean 'token_ids'"),
         (lambda task: task({**IDS, "input_type_ids": 0}), "Did you mean 'segment_ids'"),
         (

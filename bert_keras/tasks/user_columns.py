@@ -29,7 +29,6 @@ from bert_keras.migration_hints import our_input
 from bert_keras.preprocessing.batching import DEFAULT_BATCH_SIZE, check_weights_by_output
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tasks import question_examples
-from bert_keras.tasks.encoded_labels import one_column
 from bert_keras.tasks.validation import overrides
 
 _PAIRS = (
@@ -400,13 +399,15 @@ def _checked_weights(weights, count, labels):
     rule = "Sample weights must be finite numbers"
     try:
         array = np.ones(count) if weights is None else keras.ops.convert_to_numpy(weights)
-        array = one_column(array.astype("float32"))
+        array = array.astype("float32")
     except (TypeError, ValueError):
         raise ValueError(f"{rule}, one for each example. Received: {weights!r:.80}.") from None
     raise_at_first(~np.isfinite(array), array, rule)
     if array.ndim:
         rule = "There must be as many sample weights as examples"
         check_same_length(rule, examples=range(count), **{"sample weights": array})
+    if array.shape == (count, 1):
+        return array[:, 0] if labels is None else array
     labels = labels.values() if isinstance(labels, dict) else [labels]
     shapes = {tuple(np.shape(each))[: array.ndim] for each in labels if each is not None}
     shape = shapes.pop() if array.ndim > 1 and len(shapes) == 1 else (count,)

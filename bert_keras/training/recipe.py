@@ -283,6 +283,7 @@ class TrainingConfig:
         """
         if epochs is not None:
             check_int("epochs", epochs, 0)
+        check_int("initial_epoch", initial_epoch, 0)
         steps = _num_steps(batches, steps_per_epoch) if self.has_schedule else None
         if initial_epoch == 0:
             self.chose_epochs = epochs is None and not steps_per_epoch
