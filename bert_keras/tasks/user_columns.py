@@ -380,21 +380,27 @@ def check_labels_and_weights(task, x, y, sample_weight=None):
     labels = None if y is None else range(num_examples(y))
     rule = "There must be as many labels as examples"
     check_same_length(rule, examples=range(count), labels=labels)
-    is_by_output = isinstance(sample_weight, dict)
-    if is_by_output and (is_ready or isinstance(kinds, LabelKind)):
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, dict) and (is_ready or isinstance(kinds, LabelKind)):
         check_weights_by_output(y, sample_weight)
-    kinds = kinds.values() if isinstance(kinds, Mapping) else [kinds]
+    kinds = list(kinds.values() if isinstance(kinds, Mapping) else [kinds])
     per_label = any(kind is None or kind.per_token for kind in kinds)
     # A loss of one's own may return one value for each label.
     per_label |= not task.recipe.uses_task_loss or overrides(task, "compute_loss", "train_step")
+    # Of masked tokens, each has a weight.
+    fills = any(kind and kind.per_token and kind.name == "places" for kind in kinds)
     labels = y if is_ready and per_label else None
-    if is_by_output:
-        names, labels = y if is_ready else sample_weight, labels or {}
-        return {n: _checked_weights(sample_weight.get(n), count, labels.get(n)) for n in names}
-    return None if sample_weight is None else _checked_weights(sample_weight, count, labels)
+    if is_ready and isinstance(y, dict):
+        is_by_output = isinstance(sample_weight, dict)
+        sample_weight = {n: sample_weight.get(n) if is_by_output else sample_weight for n in y}
+    if not isinstance(sample_weight, dict):
+        return _checked_weights(sample_weight, count, labels, fills)
+    labels = labels if isinstance(labels, dict) else {}
+    return {n: _checked_weights(w, count, labels.get(n), fills) for n, w in sample_weight.items()}
 
 
-def _checked_weights(weights, count, labels):
+def _checked_weights(weights, count, labels, fills):
     """Returns the weights of `count` examples, `None` for 1, or of their `labels`, if any."""
     rule = "Sample weights must be finite numbers"
     try:
@@ -406,12 +412,13 @@ def _checked_weights(weights, count, labels):
     if array.ndim:
         rule = "There must be as many sample weights as examples"
         check_same_length(rule, examples=range(count), **{"sample weights": array})
-    if array.shape == (count, 1):
-        return array[:, 0] if labels is None else array
-    labels = labels.values() if isinstance(labels, dict) else [labels]
-    shapes = {tuple(np.shape(each))[: array.ndim] for each in labels if each is not None}
-    shape = shapes.pop() if array.ndim > 1 and len(shapes) == 1 else (count,)
-    return check_shape("Sample weights", array, shape, advice="Pass one weight for each example.")
+    if array.shape == (count, 1) and (labels is None or fills):
+        array = array[:, 0]
+    sizes = (count,) if labels is None else tuple(np.shape(labels))
+    if array.shape != (count, 1):
+        shape, advice = sizes[: max(array.ndim, 1)], "Pass one weight for each example."
+        check_shape("Sample weights", array, shape, advice=advice)
+    return np.broadcast_to(array[:, None], sizes) if fills and array.ndim < len(sizes) else array
 
 
 def check_bucket_window(bucket_window, columns, shuffle):

@@ -55,6 +55,17 @@ def test_the_loss_is_the_mean_over_masked_positions_of_the_whole_batch(shared):
     assert results["loss"] == pytest.approx(loss, rel=1e-5)
 
 
+@pytest.mark.each_backend
+def test_the_weight_of_a_row_is_that_of_each_of_its_masked_tokens(shared):
+    x, y = random_inputs(), np.random.default_rng(0).integers(5, 10, (3, 2))
+    of_rows = np.array([1.0, 0.0, 3.0])
+    for measure in (shared.evaluate, shared.test_on_batch):
+        expected = measure(x, y, sample_weight=np.repeat(of_rows[:, None], 2, axis=1))
+        for weights in (of_rows, of_rows[:, None]):
+            found = measure(x, y, sample_weight=weights)
+            np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 def test_it_learns_texts_that_repeat_and_fills_them():
     texts = ["a b c d", "e f g h"] * 16
     backbone = tiny_backbone(num_layers=1, initializer_range=0.3)
