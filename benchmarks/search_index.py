@@ -85,7 +85,7 @@ class Qdrant:
 # Name -> (how to make our index, its engine, the most vectors it is measured with).
 KINDS = {
     "float32, NumPy": (search.Index, Numpy, 10**6),
-    "float32, faiss Flat": (lambda: search.Index(engine="faiss"), Faiss, 10**6),
+    "float32, faiss Flat": (lambda: search.Index(factory="Flat"), Faiss, 10**6),
     "int8, faiss SQ8": (lambda: search.Index("int8"), Faiss, 10**6),
     "binary, faiss RaBitQ": (lambda: search.Index("binary"), Faiss, 10**6),
     "float32, faiss HNSW32": (lambda: search.Index(factory="HNSW32"), Faiss, 10**6),

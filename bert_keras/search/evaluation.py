@@ -102,14 +102,11 @@ def _as_arrays(rankings, relevance):
 
     The scores are ranks, so that equal scores keep their order.
     """
-    columns = []
-    for hits, judged in zip(rankings, relevance, strict=True):
-        ids = list(dict.fromkeys(hit["id"] for hit in hits))
-        columns.append((ids, [id for id in judged if id not in set(ids)]))
-    width = max(1, *(len(ids) + len(missed) for ids, missed in columns))
-    scores, degrees = np.full((2, len(columns), width), [[[-np.inf]], [[0]]])
-    for row, ((ids, missed), judged) in enumerate(zip(columns, relevance, strict=True)):
-        scores[row, : len(ids)] = -np.arange(len(ids))
-        values = [max(0, judged.get(id, 0)) for id in ids + missed]
-        degrees[row, : len(values)] = values
+    width = max(map(len, rankings)) + max(map(len, relevance))
+    scores, degrees = np.full((2, len(rankings), width), [[[-np.inf]], [[0]]])
+    for row, (hits, judged) in enumerate(zip(rankings, relevance, strict=True)):
+        found = dict.fromkeys(hit["id"] for hit in hits)
+        scores[row, : len(found)] = -np.arange(len(found))
+        ids = found | dict(judged)  # Those found come first.
+        degrees[row, : len(ids)] = [max(0, judged.get(id, 0)) for id in ids]
     return scores, degrees

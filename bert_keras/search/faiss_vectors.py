@@ -18,14 +18,14 @@ class FaissVectors:
 
     Args:
         factory: str, such as `"HNSW32"` or `"IVF1024,SQ8"`.
-        similarity: one of `SIMILARITIES`; for the cosine, vectors and queries have the length 1.
+        similarity: `"cosine"`, for vectors and queries of the length 1, `"dot"` or `"euclidean"`.
     """
 
     def __init__(self, factory, similarity):
         self._faiss = faiss = require("faiss", "search with faiss", "search")
         self._factory, self._index = factory, None
-        metrics = {"euclidean": faiss.METRIC_L2, "manhattan": faiss.METRIC_L1}
-        self._metric = metrics.get(similarity, faiss.METRIC_INNER_PRODUCT)
+        is_distance = similarity == "euclidean"
+        self._metric = faiss.METRIC_L2 if is_distance else faiss.METRIC_INNER_PRODUCT
         # Then the first hits do not depend on how many a search asks for.
         self.scores_all = factory in ("Flat", "SQ8")
 
@@ -62,8 +62,8 @@ class FaissVectors:
         """Returns similarities and positions `(num_queries, k)`; -1 where none was found."""
         scores, positions = self._index.search(queries, k)
         if self._metric == self._faiss.METRIC_L2:  # Squares of distances.
-            scores = np.sqrt(np.maximum(scores, 0))
-        return scores if self._metric == self._faiss.METRIC_INNER_PRODUCT else -scores, positions
+            scores = -np.sqrt(np.maximum(scores, 0))
+        return scores, positions
 
     def arrays(self):
         """Returns the array to save, faiss's own form of the index."""

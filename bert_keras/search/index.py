@@ -13,7 +13,7 @@ from bert_keras.search.faiss_vectors import FaissVectors
 from bert_keras.search.saved_index import SavedIndex, check_vectors
 from bert_keras.types import VectorSimilarity
 
-FACTORIES = {"float32": "Flat", "int8": "SQ8", "binary": "RaBitQ,Refine(SQ8)"}
+FACTORIES = {"int8": "SQ8", "binary": "RaBitQ,Refine(SQ8)"}
 # faiss learns from this many vectors at least; until then the search is exact.
 _TRAINING = 1000
 
@@ -31,18 +31,16 @@ class Index(SavedIndex):
     HNSW searches with `efSearch=128`: among 100,000 random vectors it finds 98 % of the ten
     nearest, and 69 % with faiss's own 16, which takes a fifth of the time. `"HNSW48"` finds more.
     Any other name of faiss's `index_factory` is a `factory` too. faiss learns the range of its
-    codes from vectors, so an index of fewer than 1,000 keeps them as they are, and is exact. NumPy
-    always searches exactly, in float32 at any `precision`.
+    codes from vectors, so an index of fewer than 1,000 keeps them as they are, and is exact.
 
     Args:
         precision: `"float32"`, `"int8"` or `"binary"`.
-        engine: `"faiss"`, `"numpy"`, or `None` for the one in the table.
         factory: str, see the table; `None` for the one that fits `precision`.
         similarity: how vectors are compared: `"cosine"`; `"dot"`, the inner product;
             `"euclidean"` or `"manhattan"`, the negative distance. Pass `embedder.similarity`.
 
     Raises:
-        ValueError: an argument is unknown, or does not go with another.
+        ValueError: an argument is unknown, or faiss is needed for the similarity `"manhattan"`.
         ImportError: faiss is needed and not installed.
 
     Example:
@@ -57,30 +55,22 @@ class Index(SavedIndex):
         [faiss](https://arxiv.org/abs/2401.08281).
     """
 
-    saved = ("precision", "engine", "factory", "similarity")
+    saved = ("precision", "factory", "similarity")
 
     def __init__(
         self,
         precision: Literal["float32", "int8", "binary"] = "float32",
-        engine: Literal["faiss", "numpy"] | None = None,
         factory: str | None = None,
         similarity: VectorSimilarity = "cosine",
     ) -> None:
         super().__init__()
-        self.precision = check_choice("precision", precision, tuple(FACTORIES))
-        self.engine = check_choice("engine", engine, (None, "faiss", "numpy"))
+        self.precision = check_choice("precision", precision, ("float32", *FACTORIES))
         self.similarity = check_choice("similarity", similarity, SIMILARITIES)
         self.factory = factory
-        is_exact = factory is None and (precision == "float32" or engine == "numpy")
-        if not is_exact and (engine == "numpy" or similarity == "manhattan"):
-            raise ValueError(
-                "NumPy, and the similarity 'manhattan', search exactly: NumPy takes no `factory`, "
-                "and faiss needs precision='float32' without one. Received: "
-                f"precision={precision!r}, engine={engine!r}, factory={factory!r}, "
-                f"similarity={similarity!r}. Leave `engine` out, or choose another similarity."
-            )
         self._vectors, self._faiss = ExactVectors(similarity), None
-        if engine == "faiss" or not is_exact:
+        if factory is not None or precision != "float32":
+            allowed = [name for name in SIMILARITIES if name != "manhattan"]
+            check_choice("similarity", similarity, allowed, "`Index()` searches by all of them.")
             self._faiss = FaissVectors(factory or FACTORIES[precision], similarity)
 
     def add(

@@ -27,8 +27,8 @@ VECTORS /= np.linalg.norm(VECTORS, axis=1, keepdims=True)
 QUERIES, IDS = VECTORS[:20] + 0.01, [f"text {n}" for n in range(300)]
 # How to make an index, and the least share of the ten nearest that it finds.
 KINDS = {
-    "numpy": (lambda **options: Index(engine="numpy", **options), 1.0),
-    "faiss": (lambda **options: Index(engine="faiss", **options), 1.0),
+    "numpy": (Index, 1.0),
+    "faiss": (lambda **options: Index(factory="Flat", **options), 1.0),
     "int8": (lambda **options: Index("int8", **options), 0.95),
     "binary": (lambda **options: Index("binary", **options), 0.9),
     "HNSW32": (lambda **options: Index(factory="HNSW32", **options), 0.95),
@@ -112,8 +112,8 @@ SIMILARITIES = {
 def test_an_index_ranks_by_its_similarity(kind, similarity, tmp_path, small_training):
     """The vectors differ in length, so that each similarity has another order."""
     make, least = KINDS[kind]
-    if similarity == "manhattan" and kind not in ("numpy", "faiss", "qdrant"):
-        with pytest.raises(ValueError, match="search exactly"):
+    if similarity == "manhattan" and kind not in ("numpy", "qdrant"):
+        with pytest.raises(ValueError, match="searches by all"):
             make(similarity=similarity)
         return
     # The longest first: codes cut what is beyond the range of the first vectors.
@@ -150,7 +150,7 @@ def test_approximate_search_finds_the_nearest_of_many(factory, tmp_path):
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(6000, 64)).astype("float32")
     queries = rng.normal(size=(50, 64)).astype("float32")
-    index, exact = Index(factory=factory, similarity="dot"), Index(engine="numpy", similarity="dot")
+    index, exact = Index(factory=factory, similarity="dot"), Index(similarity="dot")
     for each in (index, exact):
         each.add(vectors)
     index.save(tmp_path / "index")
@@ -180,24 +180,12 @@ def test_codes_are_learned_from_many_vectors(precision, small_training):
 
 
 def test_numpy_scores_queries_some_at_a_time(monkeypatch):
-    index = Index(engine="numpy")
+    index = Index()
     index.add(VECTORS)
     expected = index.search(QUERIES)
     monkeypatch.setattr("bert_keras.search.exact_vectors._SCORES", 7 * 300)
     for hits, others in zip(index.search(QUERIES), expected, strict=True):
         assert [hit["id"] for hit in hits] == [hit["id"] for hit in others]
-
-
-@pytest.mark.parametrize("precision", ["int8", "binary"])
-def test_numpy_keeps_float32_and_searches_exactly(precision):
-    index = Index(precision, "numpy")
-    exact = Index()
-    for start, end in ((0, 1), (1, 300)):
-        index.add(VECTORS[start:end])
-        exact.add(VECTORS[start:end])
-    assert [[hit["id"] for hit in hits] for hits in index.search(QUERIES)] == [
-        [hit["id"] for hit in hits] for hits in exact.search(QUERIES)
-    ]
 
 
 def test_without_faiss_numpy_searches_exactly(monkeypatch, tmp_path):
@@ -347,10 +335,9 @@ def test_refused_vectors_leave_an_index_as_it_was(make):
     ("arguments", "message"),
     [
         ({"precision": "int4"}, "precision"),
-        ({"engine": "lucene"}, "engine"),
         ({"similarity": "angle"}, "similarity"),
-        ({"engine": "numpy", "factory": "Flat"}, "search exactly"),
-        ({"precision": "int8", "similarity": "manhattan"}, "search exactly"),
+        ({"factory": "Flat", "similarity": "manhattan"}, "searches by all"),
+        ({"precision": "int8", "similarity": "manhattan"}, "searches by all"),
     ],
 )
 def test_unknown_kinds_of_index_are_refused(arguments, message):
@@ -360,7 +347,7 @@ def test_unknown_kinds_of_index_are_refused(arguments, message):
 
 def test_faiss_refuses_what_it_cannot_train(small_training):
     for factory, count in (("Nonsense", 2), ("IVF250,Flat", 240)):
-        index = Index(engine="faiss", factory=factory)
+        index = Index(factory=factory)
         with pytest.raises(ValueError, match="faiss must be able to make"):
             index.add(VECTORS[:count])
         assert len(index) == 0
