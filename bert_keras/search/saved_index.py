@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 
 from bert_keras.checks import (
-    check_exists,
     check_not_empty,
     check_same_length,
     check_shape,
@@ -104,7 +103,6 @@ class SavedIndex:
             ImportError: what the index is searched with is not installed.
         """
         rule = f"`{cls.__name__}.load` opens a file that `{cls.__name__}.save` wrote"
-        check_exists(path, rule)
         _check_is_index(path, rule)
         with atomic_files.reading(path):
             with np.load(path, allow_pickle=False) as file:
