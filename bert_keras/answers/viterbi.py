@@ -44,7 +44,8 @@ def best_tags(
     if chain is None or not logits:
         return [rows.argmax(axis=-1) for rows in logits]
     start, end, transitions = chain
-    scores, (firsts, lasts, steps) = np.concatenate(logits), _places(logits)
+    scores = np.concatenate(logits, dtype="float64")  # They add up over all words.
+    firsts, lasts, steps = _places(logits)
     scores[firsts] += start
     came_from = np.zeros(scores.shape, np.int64)
     for words in steps:
@@ -75,7 +76,8 @@ def tag_probabilities(
     if chain is None or not logits:
         return [softmax(rows) for rows in logits]
     start, end, transitions = chain
-    emissions, (firsts, lasts, steps) = np.concatenate(logits), _places(logits)
+    emissions = np.concatenate(logits, dtype="float64")
+    firsts, lasts, steps = _places(logits)
     before, after = emissions.copy(), np.zeros_like(emissions)
     before[firsts] += start
     for words in steps:

@@ -54,6 +54,16 @@ def test_a_chain_s_tags_are_the_layer_s_and_its_probabilities_those_of_all_seque
     assert viterbi.best_tags([], chain) == viterbi.tag_probabilities([], chain) == []
 
 
+def test_the_sums_over_a_long_text_are_exact():
+    rows, zeros = (
+        np.random.default_rng(0).normal(0, 9, (5000, TAGS)).astype("float32"),
+        np.zeros(TAGS),
+    )
+    chain = zeros, zeros, np.zeros((TAGS, TAGS))  # Words do not depend on each other.
+    [found] = viterbi.tag_probabilities([rows], tuple(x.astype("float32") for x in chain))
+    np.testing.assert_allclose(found, softmax(rows.astype("float64")), atol=1e-9)
+
+
 def test_without_a_chain_each_word_is_decoded_alone(logits):
     found = viterbi.best_tags(logits), viterbi.tag_probabilities(logits)
     for rows, tags, probabilities in zip(logits, *found, strict=True):
