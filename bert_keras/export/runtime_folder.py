@@ -10,7 +10,6 @@ import bert_keras
 from bert_keras.engine.atomic_files import replacing_files, write_json
 from bert_keras.export import program_formats as formats
 from bert_keras.export import runtime
-from bert_keras.inputs import MASK_POSITIONS
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tokenizers.text_encoder import ROLES
 from bert_keras.version import __version__
@@ -66,9 +65,7 @@ def write_folder(model, folder, verbose=None):
 
 def _config_of(model):
     preprocessor, name = getattr(model, "preprocessor", None), type(model).__name__
-    # A program that must be told where masks are has outputs for several tasks.
-    is_composite = MASK_POSITIONS in getattr(model, "further_inputs", ())
-    answerers = () if is_composite else getattr(model, "answerers", ())
+    answerers = getattr(model, "answerers", ())
     if preprocessor is None or not answerers:
         raise ValueError(
             "A folder answers from text: it needs one task with `answerers` and a preprocessor. "

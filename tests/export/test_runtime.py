@@ -127,6 +127,7 @@ CASES = {
     "fill_mask": case("MaskedLM", "fill_mask", MASKS, 3),
     "bytes": case("MaskedLM", "fill_mask", BYTES, 40, make=roberta_task_of),
     "both": case("Pretraining", "fill_mask", "a [MASK] b"),
+    "span_boundary": case("SpanBoundary", "fill_mask", MASKS, 3),
     "is_next": case("NextSentencePrediction", "is_next", TEXTS, TEXTS[::-1]),
     "is_next_both": case("Pretraining", "is_next", "a b", "c"),
     "is_replaced": case("ReplacedTokenDetector", "is_replaced", TEXTS[:3]),

@@ -144,6 +144,16 @@ def test_a_prompt_of_pylate_follows_the_token_that_it_puts_first(tmp_path, promp
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+def test_a_folder_of_pylate_without_settings_does_not_fill_up_queries(tmp_path):
+    embedder, plain = tiny_embedder(), tiny_embedder(query_expansion=None, query_marker="")
+    embedder.export_to_huggingface(tmp_path, layout="pylate")
+    path = tmp_path / "config_sentence_transformers.json"
+    path.write_text(json.dumps({"model_type": "ColBERT"}))
+    again = bert_keras.MultiVectorEmbedder.from_preset(tmp_path)
+    assert len(again.embed("a b", "query")) == len(plain.embed("a b", "query")) == 4
+    assert again.query_length is None
+
+
 def test_an_embedder_s_folder_begins_a_new_projection(tmp_path):
     plain = bert_keras.TextEmbedder(tiny_embedder().backbone, tiny_preprocessor(16, VOCABULARY))
     plain.export_to_huggingface(tmp_path)

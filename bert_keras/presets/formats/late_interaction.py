@@ -39,14 +39,14 @@ _PYLATE_MODULES = {"": _MODULES[""], "1_Dense": "pylate.models.Dense.Dense"}
 _STANFORD = {
     "query_token_id": ("query_marker", "[unused0]"),
     "doc_token_id": ("document_marker", "[unused1]"),
-    "query_maxlen": ("query_length", 32),
+    "query_maxlen": ("query_length", None),
     "doc_maxlen": ("document_length", None),
     "attend_to_mask_tokens": ("attend_to_expansion", False),
 }
 _PYLATE = {
     "query_prefix": ("query_marker", ""),
     "document_prefix": ("document_marker", ""),
-    "query_length": ("query_length", 32),
+    "query_length": ("query_length", None),
     "document_length": ("document_length", None),
     "attend_to_expansion_tokens": ("attend_to_expansion", False),
 }
@@ -63,6 +63,8 @@ def read_stanford(folder):
 def _read(config, keys, has_expansion, skipped_tokens):
     """Returns the arguments in a config whose keys a table lists; queries are filled or not."""
     arguments = {ours: config.get(key) or default for key, (ours, default) in keys.items()}
+    if has_expansion:
+        arguments["query_length"] = arguments["query_length"] or 32
     arguments["query_expansion"] = arguments["query_length"] if has_expansion else None
     return {**arguments, "skipped_tokens": [*skipped_tokens]}
 
@@ -143,9 +145,12 @@ def _check_prompts(path, prompts):
 
 
 def _read_pylate(config):
-    words, has_expansion = config.get("skiplist_words"), config.get("do_query_expansion")
+    # sentence-transformers fills up queries by default, except where no setting is PyLate's.
+    has_settings = not config.keys().isdisjoint({*_PYLATE, "do_query_expansion", "skiplist_words"})
+    has_expansion = has_settings and config.get("do_query_expansion") is not False
+    words = config.get("skiplist_words")
     words = string.punctuation if words is None else words
-    arguments = _read(config, _PYLATE, has_expansion is not False, words)
+    arguments = _read(config, _PYLATE, has_expansion, words)
     for kind, prompt in (config.get("prompts") or {}).items():
         if (marker := arguments.get(f"{kind}_marker")) is not None:
             arguments[f"{kind}_marker"] = marker + (prompt or "").removeprefix(marker)
