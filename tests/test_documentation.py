@@ -202,6 +202,8 @@ def test_a_preset_is_in_the_readme_with_its_weights_in_the_guides_or_among_the_f
     forty = (DOCS / "en" / "start" / "forty_encoders.md").read_text(encoding="utf-8")
     listed = [name for name in PRESETS if f"`{name}`" in readme]
     assert len(listed) > 20
+    readmes = [readme, (ROOT / "README.zh.md").read_text("utf-8")]
+    assert all(re.search(rf"(all|全部) {len(PRESETS)} ", text) for text in [*readmes, *tables])
     for name, preset in PRESETS.items():
         if name not in listed:
             assert preset["places"][-1].rpartition("/")[2] in forty, name
