@@ -107,7 +107,7 @@ def save_answers(model, path):
     """Saves as `bert-keras classify --output` does; the recipes write their files the same way."""
     with answers_to(str(path), "jsonl") as write:
         for _ in range(10**5):
-            write(model.label_names, ())
+            write(model.label_names, [], {})
 
 
 def numbers_in_answers(path):

@@ -56,13 +56,13 @@ class Verdict(NamedTuple):
         # Rounding would move the ends of a score of 0 or 1 beyond it, or short of it.
         return max(0.0, min(p, low)), min(1.0, max(p, high))
 
-    def as_dict(self):
-        """Returns the score, its interval and the baseline as values for JSON."""
+    def report(self):
+        """Prints the verdict; returns it with its interval as values for JSON, `{}` for none."""
+        if not self.count or self.value is None:
+            return {}
+        print(self.in_words())
         low, high = self.interval()
-        return {
-            **{"name": self.name, "value": float(self.value), "low": low, "high": high},
-            **{"baseline": self.baseline, "baseline_score": float(self.baseline_score)},
-        }
+        return {**self._asdict(), "low": low, "high": high}
 
     def in_words(self):
         """Returns the verdict as a line for people."""

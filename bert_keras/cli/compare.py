@@ -8,7 +8,7 @@ differs, the runs were trained or measured on other examples, and their scores c
 
 from pathlib import Path
 
-from bert_keras.cli.options import TRACEBACK, parse_all
+from bert_keras.cli.options import TRACEBACK, parse
 from bert_keras.engine.atomic_files import read_json
 
 GROUPS = {"Flags": (TRACEBACK,)}
@@ -16,9 +16,7 @@ GROUPS = {"Flags": (TRACEBACK,)}
 
 def main(arguments):
     """Runs the command with the arguments after `compare`."""
-    _, runs = parse_all("compare", __doc__, GROUPS, arguments)
-    if len(runs) < 2:
-        raise ValueError(f"Write `compare RUN RUN ...`. Received: {' '.join(runs) or 'nothing'}.")
+    _, runs = parse("compare", __doc__, GROUPS, arguments, "RUN RUN ...")
     rows = [_row(run) for run in runs]
     names = dict.fromkeys(name for _, _, settings in rows for name in settings)
     differ = [name for name in names if len({str(row[2].get(name)) for row in rows}) > 1]
@@ -38,10 +36,7 @@ def main(arguments):
 
 def _row(run):
     """Returns a run, its main score with its interval, and its settings."""
-    path = Path(run) / "results.json"
-    if not path.is_file():
-        raise FileNotFoundError(f"Each RUN must be the folder of a run of `train`. Received: {run}")
-    results = read_json(path)
+    results = read_json(Path(run) / "results.json")
     setting = results.get("metrics", {}).get("setting")
     trial = next((x for x in results["trials"] if setting in (None, x["setting"])), {})
     settings = results["settings"] | trial.get("setting", {}) | trial.get("chosen", {})

@@ -2,19 +2,10 @@
 
 import linecache
 import os
-import re
 import sys
 import traceback
 
 from absl import flags
-
-from bert_keras.cli.options import wants_traceback
-
-# Arguments of the readers, as their messages name them, that are flags here. In quotation marks
-# they are a user's words.
-_ARGUMENTS = re.compile(
-    r"(?<![\w'\"-])((?:label|word|tag)_column|(?<=`)(?:separator|quoting|encoding))\b"
-)
 
 
 def run(command, name, arguments):
@@ -35,10 +26,9 @@ def run(command, name, arguments):
     except KeyboardInterrupt:
         sys.exit(130)  # The status that shells report after Ctrl-C.
     except (ValueError, TypeError, OSError, ImportError, flags.Error) as error:
-        if wants_traceback(arguments) or not _is_mistake(error):
+        if "--traceback" in arguments or not _is_mistake(error):
             raise
-        message = _ARGUMENTS.sub(r"--\1", " ".join(str(error).split()))
-        print(f"{name}: {message}", file=sys.stderr)
+        print(f"{name}: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)
 
 

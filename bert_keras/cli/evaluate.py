@@ -12,53 +12,53 @@ import json
 
 from bert_keras.cli import sources
 from bert_keras.cli.baseline import defined
-from bert_keras.cli.example_files import are_labelled, check_columns
+from bert_keras.cli.example_files import check_labelled, find_dataset
 from bert_keras.cli.kinds import TASKS
-from bert_keras.cli.options import TRACEBACK, Option, parse_all, passed_flags
+from bert_keras.cli.options import TRACEBACK, Option, parse
 from bert_keras.cli.train import check_can_measure, show_classes
 from bert_keras.engine.atomic_files import write_json
 from bert_keras.tasks.reranker import Reranker
 
-# The kind of labels is the model's.
-DATA = {x.name: x for kind in TASKS.values() for x in kind.data if x.name != "problem_type"}
-GROUPS = {
-    "Data": tuple(DATA.values()),
-    "Output": (Option("output", str, None, "File of the scores, JSON."), TRACEBACK),
-}
+
+def groups(*kinds):
+    """Returns the options for files of some kinds of examples, by title."""
+    # What the labels mean, the model knows.
+    data = {x.name: x for kind in kinds for x in kind.data if x.name != "problem_type"}
+    output = Option("output", str, None, "File of the scores, JSON."), TRACEBACK
+    return {"Data": tuple(data.values()), "Output": output}
+
+
+GROUPS = groups(*TASKS.values())
 
 
 def main(arguments):
     """Runs the command with the arguments after `evaluate`."""
-    flags, words = parse_all("evaluate", __doc__, GROUPS, arguments)
-    if len(words) != 2:
-        raise ValueError(f"Write `evaluate MODEL FILE`. Received: {' '.join(words) or 'nothing'}.")
-    source, path = words
-    model, warned = sources.load(source)
-    kind = _kind_of(source, model, warned)
-    _check_flags(flags, kind)
+    _, (source, path) = parse("evaluate", __doc__, GROUPS, arguments, "MODEL FILE")
+    model, _ = sources.load(source, command="evaluate")
+    kind = _kind_of(source, model)
+    # The flags of other kinds are unknown now.
+    flags, _ = parse("evaluate", __doc__, groups(kind), arguments, "MODEL FILE")
     check_can_measure()
-    check_columns(kind, flags)
-    examples = kind.read_labelled(flags, path, model)
-    if not are_labelled(examples):
-        raise ValueError(f"{path} must have labels to measure by. Received: none.")
+    find_dataset(kind, flags)
+    settings = sources.read_from_run(source, "results.json").get("settings", {})
+    known = {"classes": settings["classes"]} if settings.get("classes") else {}
+    examples = kind.read_labelled(flags, path, model, **known)
+    check_labelled(path, examples)
     options = {}
-    if (thresholds := sources.thresholds_of(source)) is not None:
+    if thresholds := sources.read_from_run(source, "thresholds.json"):
         print(f"The thresholds are those of {source}.")
         options = {"thresholds": thresholds}
-    measured = kind.measure(flags, model, examples, **options)
+    measured = kind.measure(model, examples, **options)
     scores = defined(measured.scores)
-    verdict = kind.verdict(scores, examples)
-    if verdict.count and verdict.value is not None:
-        print(verdict.in_words())
+    kind.verdict(scores, examples).report()
     show_classes(measured)
     if flags.output:
         write_json(flags.output, {"model": source, "file": path, "scores": scores})
     print(json.dumps(scores, allow_nan=False))
 
 
-def _kind_of(source, model, warned):
+def _kind_of(source, model):
     """Returns the kind of examples that measures a model."""
-    sources.refuse_untrained(source, "evaluate", warned)
     kinds = [kind for kind in TASKS.values() if isinstance(model, kind.model_class)]
     # A reranker is a classifier too, but its scores order the texts of a query.
     if not kinds or isinstance(model, Reranker):
@@ -68,14 +68,3 @@ def _kind_of(source, model, warned):
         )
     # A `LongTextClassifier` is a `TextClassifier` too.
     return max(kinds, key=lambda kind: len(kind.model_class.__mro__))
-
-
-def _check_flags(flags, kind):
-    """Refuses flags of other kinds of examples."""
-    names = [option.name for option in kind.data if option.name in DATA]
-    if wrong := passed_flags(flags, [name for name in DATA if name not in names]):
-        raise ValueError(
-            f"For a {kind.model_class.__name__} `evaluate` takes "
-            f"{', '.join(f'--{x}' for x in names) or 'no flags for the file'}. Received: "
-            f"{', '.join(wrong)}."
-        )

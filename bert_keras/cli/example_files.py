@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 import re
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from bert_keras.cli.measures import TRUE_PAIR
 from bert_keras.cli.options import LAYOUT, passed_flags
 from bert_keras.datasets.labelled_texts import ExampleSet
 from bert_keras.datasets.reviews import SENTIMENT_SENTENCES_FILES
+from bert_keras.datasets.table import is_number
 
 # The known set besides those of GLUE, by its files.
 SENTIMENT = "sentiment_sentences"
@@ -27,12 +29,14 @@ class Splits(NamedTuple):
     Attributes:
         train, dev, test: the examples, `None` where there are none.
         settings: dict of the arguments of `from_preset` that follow from the labels.
+        classes: the classes as the files have them, in the order of the model's label names.
     """
 
     train: ExampleSet
     dev: ExampleSet
     test: ExampleSet | None = None
     settings: dict = {}  # noqa: RUF012
+    classes: tuple = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,20 +57,6 @@ class Questions(ExampleSet):
 
     columns = ("contexts", "examples", "labels")
 
-    def measured_by(self, metric, noun=None):
-        """Returns the questions with their metric; prints how many `noun` it cannot measure.
-
-        Only the metric of SQuAD 2.0 knows questions without an answer.
-        """
-        can_lack = metric == "squad_v2"
-        labels = [bool(e.answers) or (can_lack and e.is_impossible) for e in self.examples]
-        if noun and (count := labels.count(False)):
-            print(
-                f"{count} of {len(self)} {noun} have no answer that {metric} can measure: they are "
-                "left out of the scores."
-            )
-        return dataclasses.replace(self, labels=labels if any(labels) else None, metric=metric)
-
 
 def labels_of(examples):
     """Returns the labels of examples, `None` if they have none."""
@@ -76,6 +66,15 @@ def labels_of(examples):
 def are_labelled(examples):
     """Whether there are labels to train on or to measure by."""
     return len(examples) > 0 and labels_of(examples) is not None
+
+
+def check_labelled(name, examples):
+    """Raises `ValueError` if there are no labels; `name` begins the message."""
+    if not are_labelled(examples):
+        raise ValueError(
+            f"{name} must have labels. Received: {len(examples)} examples without any, as in "
+            "GLUE's test sets. `train` takes such a file by --test_file."
+        )
 
 
 def columns_of(examples):
@@ -141,11 +140,18 @@ def groups_of(first, second):
 # Files by part
 
 
-def check_columns(kind, flags):
-    """Refuses columns of a known set."""
-    if "dataset" in flags and known_set(flags):
+def find_dataset(kind, flags):
+    """Sets `--dataset` to the known set in the folder, and refuses columns of a known set."""
+    if "dataset" not in flags:
+        return
+    folder, was_named = "data_dir" in flags and flags.data_dir, flags.dataset
+    if folder and not was_named:
+        names = {*os.listdir(folder)} if os.path.isdir(folder) else set()
+        is_sentiment = names.issuperset(SENTIMENT_SENTENCES_FILES)
+        flags.dataset = SENTIMENT if is_sentiment else datasets.detect_glue_task(folder)
+    if flags.dataset:
         names = [x.name for x in kind.data if x.name in flags and x.name != "dataset"]
-        advice = "Leave out --dataset" if flags.dataset else "Pass your own files by --train_file"
+        advice = "Leave out --dataset" if was_named else "Pass your own files by --train_file"
         refuse_options(
             "Known data sets have known columns", passed_flags(flags, names), f"{advice}."
         )
@@ -160,12 +166,6 @@ def check_paths(flags):
             "Pass --data_dir, whose files are found by their names, or --train_file and "
             f"--dev_file. Received: {', '.join(passed) or 'none of these'}."
         )
-
-
-def files_of(flags):
-    """Returns the files of the flags: a dict from train, dev and test to a path or `None`."""
-    found = {} if flags.train_file else files_by_name(flags.data_dir)
-    return {x: flags[f"{x}_file"].value or found.get(x) for x in ("train", "dev", "test")}
 
 
 def files_by_name(folder):
@@ -202,7 +202,8 @@ def read_parts(flags, read_file):
         read_file: function from the flags, a path, the training examples, `None` for themselves,
             and a part's name to examples, which may lack labels if the part is `"test"`.
     """
-    files = files_of(flags)
+    found = {} if flags.train_file else files_by_name(flags.data_dir)
+    files = {x: flags[f"{x}_file"].value or found.get(x) for x in ("train", "dev", "test")}
     source = files["train"] or files["dev"]
     train = read_file(flags, source, None, "train")
     dev = read_file(flags, files["dev"], train, "dev") if files["train"] and files["dev"] else None
@@ -234,36 +235,29 @@ def hold_out(examples, source, missing):
 # Texts, or pairs of texts, in files of the user's own or of a known set
 
 
-def known_set(flags):
-    """Returns the name of the known set that the flags or their folder name, else `None`."""
-    folder = flags.data_dir if "data_dir" in flags else None
-    if flags.dataset or not folder:
-        return flags.dataset
-    names = {*os.listdir(folder)} if os.path.isdir(folder) else set()
-    if names.issuperset(SENTIMENT_SENTENCES_FILES):
-        return SENTIMENT
-    return datasets.detect_glue_task(folder)
+def _read_text_file(flags, path, known=None, part="dev", **options):
+    """Returns the texts of a file of the known set, or of one whose columns the flags name.
 
-
-def _read_text_file(flags, path, label_names=None, **options):
-    """Returns the texts of a file of the known set, or of one whose columns the flags name."""
-    known = known_set(flags)
-    if known not in (None, SENTIMENT):
-        return datasets.read_examples(path, datasets.get_glue_task(known))
-    options = {name: flags[name].value for name in TEXT_FLAGS if name in flags} | options
-    return datasets.read_texts(path, flags.columns, flags.label_column, label_names, **options)
+    Args:
+        flags: values of the command's flags.
+        path: str.
+        known: the examples to train on, whose labels the file must have; `None` for themselves.
+        part: `"test"` for a file that may lack labels.
+        **options: arguments of `datasets.read_texts` in place of those that follow.
+    """
+    if flags.dataset not in (None, SENTIMENT):
+        return datasets.read_examples(path, datasets.get_glue_task(flags.dataset))
+    values = {name: flags[name].value for name in TEXT_FLAGS if name in flags}
+    values |= {"may_lack_labels": part == "test", "label_names": known and known.label_names}
+    return datasets.read_texts(path, flags.columns, flags.label_column, **values | options)
 
 
 def _read_texts(flags, **options):
     """Returns the `Splits` of texts, whose training file decides the names of the labels."""
-
-    def read_file(flags, path, train, part):
-        names = None if train is None else train.label_names
-        return _read_text_file(flags, path, names, may_lack_labels=part == "test", **options)
-
+    read_file = functools.partial(_read_text_file, **options)
     if not flags.data_dir:
         return read_parts(flags, read_file)
-    splits = _read_known(known_set(flags), flags.data_dir)
+    splits = _read_known(flags.dataset, flags.data_dir)
     if not flags.test_file:
         return splits
     return splits._replace(test=read_file(flags, flags.test_file, splits.train, "test"))
@@ -273,30 +267,30 @@ def _read_known(known, folder):
     """Returns the `Splits` of a known set in a folder with its original files."""
     if known == SENTIMENT:
         return Splits(*datasets.load_sentiment_sentences(folder))
-    found, files = {}, datasets.get_glue_task(known).files
-    for part in ("train", "dev", "test_labelled", "test"):
-        if part in files:
-            with contextlib.suppress(*() if part == "dev" else (FileNotFoundError,)):
-                found[part] = datasets.load_glue(known, folder, part)
-    test = found.get("test_labelled", found.get("test"))
-    test = None if test is None or test.labels is None else test
-    train, dev = found.get("train"), found["dev"]
+
+    def load(part):
+        with contextlib.suppress(FileNotFoundError):
+            return datasets.load_glue(known, folder, part)
+
+    files = datasets.get_glue_task(known).files
+    train, dev = load("train"), datasets.load_glue(known, folder, "dev")
+    test = load("test_labelled" if "test_labelled" in files else "test")
     if train is None:
         train, dev = hold_out(dev, "the dev file", "training")
-    return Splits(train, dev, test)
+    return Splits(train, dev, test if test and are_labelled(test) else None)
 
 
 def read_texts(flags):
     """Returns the `Splits` of texts with classes, several labels, or scores."""
     splits = _read_texts(flags)
     sets = [examples and _renamed(flags, examples) for examples in splits[:3]]
-    train = sets[0]
+    train, classes = sets[0], splits.train.label_names
     settings = {
         "num_classes": max(1, len(train.label_names)),
         "label_names": train.label_names or None,
         "problem_type": train.problem_type,
     }
-    return Splits(*sets, settings)
+    return Splits(*sets, settings, classes)
 
 
 def _renamed(flags, examples):
@@ -313,14 +307,24 @@ def _renamed(flags, examples):
     return dataclasses.replace(examples, label_names=tuple(name_of[x] for x in numbers))
 
 
-def read_labelled_texts(flags, path, model):
-    """Returns texts with the labels that a classifier knows."""
+def read_labelled_texts(flags, path, model, classes=()):
+    """Returns texts with the labels that a classifier knows.
+
+    Args:
+        flags: values of the flags of `evaluate`.
+        path: str.
+        model: `TextClassifier`.
+        classes: the names of the model's classes in files like those it was trained on, if known.
+    """
     kind = model.problem_type
     # Names of labels that are numbers are those numbers.
     names = tuple(model.label_names or map(str, range(model.num_classes)))
     names = () if kind == "regression" else names
-    known = None if flags.label_names else names
-    examples = _renamed(flags, _read_text_file(flags, path, known, problem_type=kind))
+    known = tuple(classes) or (None if flags.label_names else names)
+    options = {"label_names": known, "problem_type": kind}
+    examples = _renamed(flags, _read_text_file(flags, path, **options))
+    if not flags.label_names and examples.label_names == tuple(classes):
+        examples = dataclasses.replace(examples, label_names=names)
     if (examples.problem_type, tuple(examples.label_names)) != (kind, names):
         raise ValueError(
             f"{path} must have the labels of the model, {kind} {list(names)}. Received: "
@@ -331,11 +335,6 @@ def read_labelled_texts(flags, path, model):
 
 def read_pairs(flags):
     """Returns the `Splits` of pairs of texts, whose labels are similarities from 0 to 1."""
-    known = known_set(flags)
-    task = datasets.get_glue_task(known) if known else None
-    if task and (len(task.label_names) > 2 or any(len(x.texts) < 2 for x in task.layouts)):
-        rule = "--dataset must have pairs that are similar or not, such as stsb, mrpc or qqp"
-        raise ValueError(f"{rule}. Received: {known}.")
     splits = _read_texts(flags, **_similarity_options(flags))
     return Splits(*(pairs and _similarities(flags, pairs) for pairs in splits[:3]))
 
@@ -351,13 +350,16 @@ def _similarity_options(flags):
 
 def _similarities(flags, pairs):
     """Returns pairs with labels from 0, different, to 1, the same."""
-    if not isinstance(pairs.texts, tuple):
-        raise ValueError(f"--columns must name the two texts of a pair. Received: {flags.columns}.")
+    if not isinstance(pairs.texts, tuple) or len(pairs.label_names) > 2:
+        raise ValueError(
+            "Examples must be pairs that are similar or not: --columns must name their two texts, "
+            f"or --dataset stsb, mrpc or qqp. Received: {flags.dataset or flags.columns}."
+        )
     if pairs.labels is None:
         return pairs
     labels, highest = np.asarray(pairs.labels, "float32"), flags.highest_score
-    if known := known_set(flags):
-        task = datasets.get_glue_task(known)
+    if flags.dataset:
+        task = datasets.get_glue_task(flags.dataset)
         highest = task.score_range[1] if task.problem_type == "regression" else 1.0
     if pairs.label_names[:1] == ("entailment",):
         labels = 1 - labels
@@ -385,11 +387,8 @@ def read_tags(flags):
 
 def read_tag_file(flags, path, known, part="dev"):
     """Returns the tagged sentences of a file; prints where its words and tags are."""
-    texts = {name: flags[name].value for name in ("word_column", "tag_column")}
-    columns = {
-        name: int(text) if text and re.fullmatch(r"-?\d+", text) else text
-        for name, text in texts.items()
-    }
+    columns = {name: flags[name].value for name in ("word_column", "tag_column")}
+    columns = {n: int(x) if x and is_number(x) else x for n, x in columns.items()}
     if part != "test":
         print(f"{path}: {datasets.tag_layout(path, **columns)}.")
     options = {"may_lack_tags": part == "test", "label_names": flags.label_names}
@@ -399,45 +398,29 @@ def read_tag_file(flags, path, known, part="dev"):
 # Questions on contexts, and contexts with choices
 
 
-def read_questions(flags):
-    """Returns the `Splits` of questions on contexts."""
-    splits = read_parts(flags, lambda flags, path, *_: _read_question_file(path))
-    metric = _choose_metric(flags, splits.dev, *files_of(flags).values())
-    train = splits.train.measured_by(metric)
-    dev = splits.dev.measured_by(metric, "dev questions")
-    return Splits(train, dev, splits.test and splits.test.measured_by(metric, "test questions"))
+def read_question_file(flags, path, known=None, part="dev"):
+    """Returns the questions of a file; prints what it leaves out, and how they are scored.
 
-
-def read_labelled_questions(flags, path, model):
-    """Returns questions with answers."""
-    examples = _read_question_file(path)
-    return examples.measured_by(_choose_metric(flags, examples, path), "questions")
-
-
-def _read_question_file(path):
-    """Reads a file; prints what it leaves out, and how many answers cannot be trained on."""
+    The training file decides the official score, in `evaluate` the file itself. Files of CMRC and
+    DRCD have their own, by their names. The language does not decide: XQuAD's Chinese part is
+    scored like SQuAD. Only the metric of SQuAD 2.0 knows questions without an answer.
+    """
     examples, mismatches = datasets.read_squad(path)
     usable = [example for example in examples if example.question.strip()]
     if len(usable) < len(examples):
         print(f"{path}: left out {len(examples) - len(usable)} blank questions.")
     if mismatches:
         print(f"{path}: {len(mismatches)} answers are not in the context at 'answer_start'.")
-    return Questions([example.context for example in usable], usable)
-
-
-def _choose_metric(flags, examples, *paths):
-    """Returns the official score for questions, and prints which it is.
-
-    Files of CMRC and DRCD have their own, by their names. The language does not decide: XQuAD's
-    Chinese part is scored like SQuAD.
-    """
-    names = " ".join(map(os.path.basename, filter(None, paths)))
-    by_name = "cmrc" if re.search("cmrc|drcd", names, re.IGNORECASE) else "squad_v1"
-    if any(example.is_impossible for example in examples.examples):
-        by_name = "squad_v2"
-    metric = flags.metric or by_name
-    print(f"Scored as {metric}; --metric chooses another of the official scores.")
-    return metric
+    is_cmrc = re.search("cmrc|drcd", os.path.basename(path), re.IGNORECASE)
+    own = "squad_v2" if any(x.is_impossible for x in usable) else "cmrc" if is_cmrc else "squad_v1"
+    metric = flags.metric or getattr(known, "metric", own)
+    labels = [bool(x.answers) or (metric == "squad_v2" and x.is_impossible) for x in usable]
+    print(
+        f"{path}: {labels.count(True)} of {len(labels)} questions have an answer that {metric} can "
+        "measure; --metric chooses another of the official scores."
+    )
+    contexts = [example.context for example in usable]
+    return Questions(contexts, usable, labels if any(labels) else None, metric)
 
 
 def read_choice_file(flags, path, known, part="dev"):

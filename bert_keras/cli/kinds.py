@@ -131,8 +131,8 @@ KINDS = (
     Kind(
         "question_answering",
         bert_keras.QuestionAnswering,
-        example_files.read_questions,
-        example_files.read_labelled_questions,
+        lambda flags: example_files.read_parts(flags, example_files.read_question_file),
+        example_files.read_question_file,
         measures.measure_questions,
         measures.question_verdict,
         data=(
@@ -140,8 +140,8 @@ KINDS = (
                 "metric",
                 ("squad_v1", "squad_v2", "cmrc"),
                 None,
-                "Official score. By default cmrc for files named cmrc or drcd, squad_v2 if "
-                "questions have no answer, else squad_v1.",
+                "Official score. By default, for the training file, squad_v2 if questions have no "
+                "answer, cmrc if it is named cmrc or drcd, else squad_v1.",
             ),
         ),
         model=(

@@ -30,7 +30,6 @@ begin with a hyphen. The environment variable KERAS_BACKEND selects the backend.
 import functools
 import importlib
 import logging
-import os
 import sys
 import warnings
 
@@ -39,7 +38,7 @@ from bert_keras.answers.catalog import ANSWERERS
 from bert_keras.checks import check_exists, refuse_options
 from bert_keras.cli import errors, serve, sources, text_rows
 from bert_keras.cli.bootstrap import WITH_OWN_FLAGS, wants_help
-from bert_keras.cli.options import LAYOUT, TRACEBACK, parse_all, wants_traceback
+from bert_keras.cli.options import LAYOUT, REQUIRED, TRACEBACK, parse
 from bert_keras.datasets.conll import is_tagged
 from bert_keras.datasets.table import format_of
 from bert_keras.version import __version__
@@ -54,7 +53,7 @@ COMMANDS = {}
 for _cls in ANSWERERS:
     COMMANDS[_command_of(_cls)] = (*COMMANDS.get(_command_of(_cls), ()), _cls)
 CONVERT = (
-    Option("to", tuple(sources.TARGETS), None, "Format that `convert` writes."),
+    Option("to", tuple(sources.TARGETS), REQUIRED, "Format that `convert` writes."),
     Option("overwrite", bool, False, "Let `convert` replace what is there."),
 )
 FORMATS = ("text", "jsonl", "csv", "tsv", "json", "parquet")
@@ -80,24 +79,16 @@ def _own_flags(command):
     return [*own.values()]
 
 
-# Command -> what it does, its arguments after SOURCE, and its flags besides `--traceback`.
+# Command -> what it does, its arguments, an example of those after SOURCE, and its flags.
 ABOUT = {
-    "info": ("Describe a model: its kind, its sizes, its labels, its tokenizer.", "", ()),
-    "convert": (
-        "Write a model in another format.",
-        "TARGET --to huggingface",
-        CONVERT,
-    ),
-    "serve": (
-        "Answer over HTTP. Each SOURCE may be NAME=SOURCE.",
-        "[SOURCE ...] --port 8080",
-        serve.OPTIONS,
-    ),
-    **{
-        name: (answers[0].about, answers[0].example, (*ANSWERS, *_own_flags(name)))
-        for name, answers in COMMANDS.items()
-    },
+    "info": ("Describe a model: its kind, sizes, labels and tokenizer.", "SOURCE", "", ()),
+    "convert": ("Write a model in another format.", "SOURCE TARGET", "TARGET --to onnx", CONVERT),
+    "serve": ("Answer over HTTP.", "SOURCE ...", "NAME=SOURCE --port 8080", serve.OPTIONS),
 }
+for _name, _answers in COMMANDS.items():
+    _flags = *ANSWERS, *_own_flags(_name)
+    _usage = "SOURCE QUERY ..." if _name == "rerank" else "SOURCE ..."
+    ABOUT[_name] = _answers[0].about, _usage, _answers[0].example, _flags
 
 
 def run():
@@ -108,7 +99,7 @@ def run():
         errors.run(module.main, f"bert-keras {command}", sys.argv[2:])
         return
     text_rows.write_utf8()
-    if not wants_traceback(sys.argv):  # Then the messages of libraries are wanted too.
+    if "--traceback" not in sys.argv:  # Then the messages of libraries are wanted too.
         logging.getLogger().setLevel(logging.ERROR)
         warnings.simplefilter("ignore")
         warnings.filterwarnings("always", module=r"bert_keras\.datasets\.")
@@ -116,17 +107,10 @@ def run():
 
 
 def help_of(command):
-    """Returns the text of a command's help, and its flags by title, see `parse_all`."""
-    about, example, flags = ABOUT[command]
-    text = (
-        f"{about}\n\n    {f'bert-keras {command} SOURCE {example}'.rstrip()}\n\n"
-        "SOURCE is a registered name, a folder, a hub address, a `.keras` file or the folder of a "
-        "run of `train`.\n"
-    )
-    if command in COMMANDS:
-        text += (
-            "Texts come from the arguments, from --input, or from standard input, one per line.\n"
-        )
+    """Returns the text of a command's help, and its flags by title, see `parse`."""
+    about, _, example, flags = ABOUT[command]
+    call = f"bert-keras {command} SOURCE {example}".rstrip()
+    text = f"{about}\n\n    {call}\n\n`bert-keras --help` says what SOURCE and texts may be.\n"
     return text, {command: flags, "All commands": (TRACEBACK,)}
 
 
@@ -142,41 +126,21 @@ def main(arguments):
             f"Write a command, one of {', '.join(names)}; see --help. Received: "
             f"{' '.join(arguments) or 'nothing'}."
         )
-    flags, words = parse_all(f"bert-keras {name}", *help_of(name), arguments[1:])
-    if not words:
-        raise ValueError(f"Write `{name} SOURCE`; see `{name} --help`. Received no SOURCE.")
-    source, *more_words = words
+    flags, (source, *words) = parse(name, *help_of(name), arguments[1:], ABOUT[name][1])
     if name == "info":
-        if more_words:
-            raise ValueError(f"Write `info SOURCE`. Received also: {' '.join(more_words)}.")
         for fact, value in sources.description(source).items():
             print(f"{fact}: {value}")
     elif name == "convert":
-        _convert(flags, source, *more_words)
+        sources.convert(source, *words, flags.to, flags.overwrite)
     elif name == "serve":
-        serve.serve(words, flags)
+        serve.serve([source, *words], flags)
     else:
-        _answer(name, flags, source, more_words)
-
-
-def _convert(flags, source, target=None, *more_words):
-    if target is None or more_words or flags.to is None:
-        raise ValueError(
-            f"Write `convert SOURCE TARGET --to FORMAT`, one of {', '.join(sources.TARGETS)}."
-        )
-    if os.path.exists(target) and not flags.overwrite:
-        raise FileExistsError(f"{target} exists. --overwrite replaces it.")
-    warned = sources.convert(source, target, flags.to)
-    print(*warned, f"Wrote {target}.", sep="\n")
+        _answer(name, flags, source, words)
 
 
 def _answer(name, flags, source, arguments):
     """Answers texts from the arguments, a file or standard input."""
-    query = None
-    if name == "rerank":
-        if not arguments:
-            raise ValueError("Write `rerank SOURCE QUERY`, then texts, or --input. Received none.")
-        query, *arguments = arguments
+    query = arguments.pop(0) if name == "rerank" else None
     if arguments == ["-"] and flags.input in (None, "-"):  # Standard input.
         arguments = []
     # The names of the fields that the command needs.
@@ -186,45 +150,42 @@ def _answer(name, flags, source, arguments):
     _check_texts(name, flags, fields, columns, arguments)
     path, is_shown, output_format = _output(name, flags)
     model, answerer, options = _model(name, flags, source)
-    if answerer.method == "classify" and (thresholds := sources.thresholds_of(source)):
+    if answerer.method == "classify" and (
+        thresholds := sources.read_from_run(source, "thresholds.json")
+    ):
         options.setdefault("threshold", thresholds)
     rows, layout = _rows(name, flags, columns, arguments, output_format)
     if name == "fill-mask":
         mask = model.tokenizer.mask_token or "[MASK]"
-        rows = (text_rows.Row([x.replace("[MASK]", mask) for x in row], row.record) for row in rows)
+        rows = (((text.replace("[MASK]", mask),), record) for (text,), record in rows)
     if query is not None:
         rows = list(rows)
         with text_rows.answers_to(path, output_format, *layout) as write:
-            question = (query, *(text for (text,) in rows))
+            question = (query, *(text for (text,), _ in rows))
             [hits] = model.ask_rows(answerer.method, [question], **options)
             for hit in hits:
-                row = rows[hit["index"]]
-                write({**hit, "text": row[0]}, row)
+                (text,), record = rows[hit["index"]]
+                write({**hit, "text": text}, (text,), record)
         return
-    has_progress = not is_shown and sys.stderr.isatty()
-    show = functools.partial(print, "\r", sep="", end="", file=sys.stderr, flush=True)
+    show = functools.partial(print, end="\r", file=sys.stderr, flush=True)
+    if is_shown or not sys.stderr.isatty():
+        show = str  # Nobody watches.
     if output_format == "vectors":
         from bert_keras.search import write_vectors
 
-        texts, progress = (text for (text,) in rows), show if has_progress else None
-        write_vectors(model, texts, path, progress=progress, **options)
-        if has_progress:
-            print(file=sys.stderr)
+        write_vectors(model, (text for (text,), _ in rows), path, progress=show, **options)
         return
     # A chunk of several batches is sorted by length. With a batch size of 1 each text is answered
     # as it comes.
     num_done, chunk_size = 0, 16 * flags.batch_size if flags.batch_size > 1 else 1
     with text_rows.answers_to(path, output_format, *layout) as write:
         for chunk in text_rows.chunks(rows, chunk_size):
-            answers = model.ask_rows(answerer.method, chunk, **options)
-            for row, answer in zip(chunk, answers, strict=True):
-                write(_written(answer, answerer.method, output_format), row)
+            answers = model.ask_rows(answerer.method, [row for row, _ in chunk], **options)
+            for (row, record), answer in zip(chunk, answers, strict=True):
+                write(_written(answer, answerer.method, output_format), row, record)
             sys.stdout.flush()
             num_done += len(chunk)
-            if has_progress:
-                show(f"{num_done} answers")
-    if has_progress:
-        print(file=sys.stderr)
+            show(f"{num_done} answers")
     if not num_done:
         print(f"bert-keras {name}: {flags.input or 'the input'} has no texts.", file=sys.stderr)
 
@@ -236,7 +197,7 @@ def _rows(name, flags, columns, arguments, output_format):
     input_format = flags.input_format or format_of(flags.input or "", "text")
     rule = "The lines of a text have no columns to name"
     unused = {"--columns": flags.columns} if input_format == "text" and len(columns) == 1 else {}
-    refuse_options(rule, unused, "Choose --input_format csv, or another one with columns.")
+    refuse_options(rule, unused, text_rows.USE_CSV)
     options = {option.name: flags[option.name].value for option in LAYOUT}
     layout, is_file = (), flags.input not in (None, "-")
     is_text = is_file and input_format == "text" and flags.input_format is None
@@ -252,9 +213,7 @@ def _rows(name, flags, columns, arguments, output_format):
 
 
 def _written(answer, method, output_format):
-    """Returns an answer as it is written: vectors as lists, weights of tokens as a dict."""
-    if method == "embed":
-        return answer.tolist()
+    """Returns an answer as it is written: weights of tokens as a dict."""
     if method != "token_weights":
         return answer
     weights = dict(answer)
@@ -277,8 +236,7 @@ def _check_texts(name, flags, fields, columns, arguments):
 def _model(name, flags, source):
     """Returns a model of a source, the answerer of a command, and the options of the answer."""
     passed = {x.name: flags[x.name].value for x in _own_flags(name) if flags[x.name].present}
-    model, warned = sources.load(source, COMMANDS[name])
-    sources.refuse_untrained(source, name, warned)
+    model, _ = sources.load(source, COMMANDS[name], command=name)
     answerers = getattr(model, "answerers", ())
     answerers = list(answerers.values() if isinstance(answerers, dict) else answerers)
     own = [cls for cls in answerers if _command_of(cls) == name and (cls.about or passed)]

@@ -56,11 +56,11 @@ GROUPS = {"Input": INPUT, "Tokenizer": TOKENIZER, "Examples": EXAMPLES, "Output"
 
 def main(arguments):
     """Runs the command with the arguments after `pretraining-data`."""
-    flags = parse("pretraining-data", __doc__, GROUPS, arguments)
+    flags, _ = parse("pretraining-data", __doc__, GROUPS, arguments)
     settings = {"lowercase": flags.lowercase} if flags.lowercase is not None else {}
     tokenizer = Tokenizer.load(flags.vocabulary, **settings)
     started = time.perf_counter()
-    logging.set_verbosity(logging.INFO)  # For `report`.
+    logging.set_verbosity(logging.INFO)  # For the progress.
     names = [option.name for option in EXAMPLES]
     names += ["documents", "sentences_per_line", "examples_per_shard", "num_workers"]
     manifest = create_pretraining_data(
@@ -68,25 +68,18 @@ def main(arguments):
         tokenizer,
         flags.output_dir,
         word_segmenter=word_segmenter(flags.word_segmenter),
-        progress=report,
+        progress=lambda message: logging.log_every_n_seconds(logging.INFO, message, 5),
         **{name: flags[name].value for name in names},
     )
     seconds = time.perf_counter() - started
-    megabytes = manifest["counts"]["bytes"] / 1e6
     summary = {
         "num_examples": manifest["num_examples"],
         "num_shards": len(manifest["shards"]),
         **manifest["counts"],
         **manifest["statistics"],
         "seconds": round(seconds, 2),
-        "megabytes_per_second": round(megabytes * flags.duplicates / seconds, 2),
     }
     print(json.dumps(summary), flush=True)
-
-
-def report(message):
-    """Logs the progress, every five seconds at most."""
-    logging.log_every_n_seconds(logging.INFO, message, 5)
 
 
 def word_segmenter(path):

@@ -1,6 +1,7 @@
 """How well a model answers examples: one function for each kind of labels, and its baseline."""
 
 import itertools
+import json
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -13,11 +14,14 @@ from bert_keras import metrics, plots
 from bert_keras.answers.classes import check_threshold
 from bert_keras.answers.entity_tags import extract_entities
 from bert_keras.cli.baseline import Verdict
+from bert_keras.cli.text_rows import as_json
+from bert_keras.datasets import GLUE_TASKS
 
 # For prediction. Answers do not depend on it.
 BATCH_SIZE = 32
 # From this share of the highest score, a pair counts as having the same meaning.
 TRUE_PAIR = 0.8
+COLA = GLUE_TASKS["cola"].label_names
 
 
 class Measured(NamedTuple):
@@ -25,7 +29,7 @@ class Measured(NamedTuple):
 
     Attributes:
         scores: dict of floats by name, the main one first; empty without labels.
-        files: the files of answers, a dict from a name to the content, see `train.write_answers`.
+        files: the files of answers, a dict from a name to the text.
         labels: for each example a pair of its label and the model's, in words; or `None`.
         answers: list of dicts, one for each example, of a model that has probabilities.
         by_class: dict from a class to its precision, recall, f1 and support.
@@ -40,13 +44,16 @@ class Measured(NamedTuple):
     picture: tuple[str, Callable, tuple] | None = None
 
 
-def measure_texts(flags, model, examples, tune=False, thresholds=None, answers=None):
+def _json_lines(answers):
+    return "".join(f"{as_json(answer)}\n" for answer in answers)
+
+
+def measure_texts(model, examples, tune=False, thresholds=None, answers=None):
     """Measures classes, several labels, or scores of texts.
 
     With two classes F1 is that of the second; `macro_f1` is the mean over more classes.
 
     Args:
-        flags: values of the command's flags.
         model: the trained task.
         examples: `ExampleSet`.
         tune: bool, whether thresholds of the model may be tuned on these examples.
@@ -70,7 +77,7 @@ def measure_texts(flags, model, examples, tune=False, thresholds=None, answers=N
             for answer in answers
         ]
 
-    files = {"predictions.jsonl": answers}
+    files = {"predictions.jsonl": _json_lines(answers)}
     if true is None:
         return Measured({}, files, answers=answers)
     if model.problem_type == "regression":
@@ -78,18 +85,17 @@ def measure_texts(flags, model, examples, tune=False, thresholds=None, answers=N
         functions = {"pearson": scipy.stats.pearsonr, "spearman": scipy.stats.spearmanr}
         return Measured({x: float(f(true, found).statistic) for x, f in functions.items()}, files)
 
-    numbers = {str(name): number for number, name in enumerate(names)}
-    said = (x["labels"] if is_several else [x["label"]] for x in answers)
-    chosen = [[numbers[str(name)] for name in row] for row in said]
+    said = [{*map(str, x["labels"] if is_several else [x["label"]])} for x in answers]
+    chosen = np.array([[name in row for name in names] for row in said], int)
+    true_rows = true if is_several else np.eye(len(names), dtype=int)[true]
+    found = chosen if is_several else chosen.argmax(axis=1)
 
     def f1(average):
         return float(sklearn_metrics.f1_score(true, found, average=average, zero_division=0.0))
 
     if is_several:
-        found = np.array([np.isin(range(len(names)), row) for row in chosen], int)
         scores = {f"{average}_f1": f1(average) for average in ("macro", "micro")}
     else:
-        found = np.array([number for (number,) in chosen])
         name, average = ("f1", "binary") if len(names) == 2 else ("macro_f1", "macro")
         # The verdict says that there is one class only; the correlation is then 0.
         with warnings.catch_warnings(action="ignore", category=UserWarning):
@@ -99,14 +105,15 @@ def measure_texts(flags, model, examples, tune=False, thresholds=None, answers=N
             name: f1(average),
             "matthews_correlation": correlation,
         }
+        if tuple(names) == COLA:  # The main score is GLUE's.
+            scores = {"matthews_correlation": correlation} | scores
     options = {"labels": range(len(names)), "zero_division": 0.0}
     columns = sklearn_metrics.precision_recall_fscore_support(true, found, **options)
     rows = np.transpose(columns).tolist()
     measures = ("precision", "recall", "f1", "support")
     by_class = {n: dict(zip(measures, x, strict=True)) for n, x in zip(names, rows, strict=True)}
-    true_rows = map(np.flatnonzero, true) if is_several else true[:, None]
     in_words = [
-        [", ".join(names[number] for number in row) or "none" for row in rows]
+        [", ".join(itertools.compress(names, row)) or "none" for row in rows]
         for rows in (true_rows, chosen)
     ]
     picture = None
@@ -128,7 +135,7 @@ def frozen_scores(flags, splits, make):
     frozen, train = make(frozen="backbone", pooling="mean"), splits.train
     frozen.compile(learning_rate=1e-2)
     frozen.fit(train.texts, train.labels, batch_size=BATCH_SIZE, epochs=3, verbose=2)
-    scores = measure_texts(flags, frozen, splits.dev).scores
+    scores = measure_texts(frozen, splits.dev).scores
     return {f"frozen_{name}": score for name, score in scores.items()}
 
 
@@ -150,14 +157,14 @@ def text_verdict(scores, examples):
     return Verdict(*score, int(count), counted, float(shares[best]), baseline)
 
 
-def measure_pairs(flags, model, examples, tune=False):
+def measure_pairs(model, examples, tune=False):
     """Measures correlations of similarity and label, and how true pairs are retrieved."""
     import scipy.stats
 
     first, second = (model.embed(column, batch_size=BATCH_SIZE) for column in examples.texts)
     found = model.similarities_of_pairs(first, second)
 
-    files = {"predictions.jsonl": [{"score": score} for score in found.tolist()]}
+    files = {"predictions.jsonl": _json_lines({"score": score} for score in found.tolist())}
     if examples.labels is None:
         return Measured({}, files)
     functions = {"spearman": scipy.stats.spearmanr, "pearson": scipy.stats.pearsonr}
@@ -182,7 +189,7 @@ def pair_verdict(scores, examples):
     return Verdict("Spearman", scores["spearman"], count, "pairs", 0.0, baseline, True)
 
 
-def measure_tags(flags, model, examples, tune=False):
+def measure_tags(model, examples, tune=False):
     """Measures entity F1, precision and recall if tags mark entities, and accuracy."""
     words, found = examples.words, model.predict_tags(examples.words)
     sentences = (zip(*row, strict=True) for row in zip(words, found, strict=True))
@@ -215,10 +222,10 @@ def tag_verdict(scores, examples):
     return Verdict("Accuracy", scores["accuracy"], count, "words", most / count, baseline)
 
 
-def measure_choices(flags, model, examples, tune=False):
+def measure_choices(model, examples, tune=False):
     """Measures the share of contexts for which the model chooses the right choice."""
     answers = model.choose(examples.contexts, examples.choices, BATCH_SIZE)
-    files = {"predictions.jsonl": answers}
+    files = {"predictions.jsonl": _json_lines(answers)}
     if examples.labels is None:
         return Measured({}, files)
     right = zip(examples.choices, examples.labels, answers, strict=True)
@@ -233,7 +240,7 @@ def choice_verdict(scores, examples):
     return Verdict("Accuracy", scores["accuracy"], count, "questions", chance, "guessing")
 
 
-def measure_questions(flags, model, examples, tune=False):
+def measure_questions(model, examples, tune=False):
     """Measures the official scores of questions, F1 first, with the official scripts' file.
 
     Only questions with answers are scored. For SQuAD 2.0 the threshold is tuned if `tune`, and if
@@ -243,7 +250,8 @@ def measure_questions(flags, model, examples, tune=False):
     scores = question_scores(model, examples, n_best, tune)
     pairs = zip(examples.examples, n_best, strict=True)
     texts = {x.id: "" if model.has_no_answer(y) else y.spans[0].text for x, y in pairs}
-    return Measured(scores, {"predictions.json": texts})
+    file = json.dumps(texts, ensure_ascii=False, indent=1)
+    return Measured(scores, {"predictions.json": file})
 
 
 def question_verdict(scores, examples):
@@ -273,9 +281,6 @@ def question_scores(model, examples, n_best, tune=False):
         return {"f1": scores["f1"], "exact_match": scores["exact_match"]}
     if tune and any(answers.values()) and not all(answers.values()):
         model.tune_no_answer_threshold(examples, found=[best_of[name] for name in answers])
-    elif tune:
-        kind = "with" if any(answers.values()) else "without"
-        print(f"Only questions {kind} an answer to measure on: no threshold is tuned.")
     options = {}
     if model.no_answer_threshold is not None:
         null_odds = {name: best_of[name].no_answer_score for name in answers}

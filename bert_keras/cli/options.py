@@ -4,7 +4,6 @@ The type of a flag may also be `list`, for strings separated by commas, or a lis
 values of that type separated by commas.
 """
 
-import re
 import sys
 
 from absl import flags
@@ -23,6 +22,11 @@ LAYOUT = (
 TRACEBACK = Option("traceback", bool, False, "Show where in the code a mistake was found.")
 
 
+# absl's own functions and parsers for the types of options.
+_DEFINE = {bool: flags.DEFINE_boolean, str: flags.DEFINE_string, list: flags.DEFINE_list}
+_PARSERS = {int: flags.IntegerParser, float: flags.FloatParser}
+
+
 class _Several(flags.ArgumentParser):
     """Values separated by commas, each parsed by the same parser."""
 
@@ -31,21 +35,8 @@ class _Several(flags.ArgumentParser):
         self.syntactic_help = f"several: {parser.syntactic_help}".rstrip(": ")
 
     def parse(self, argument):
-        if isinstance(argument, list):
-            return argument  # The default.
-        return [self.parser.parse(part.strip()) for part in argument.split(",")]
-
-
-def parse(command, about, groups, arguments):
-    """Returns the flags of a command that takes flags only; see `parse_all`.
-
-    Raises:
-        ValueError: there are arguments that are not flags.
-    """
-    values, words = parse_all(command, about, groups, arguments)
-    if words:
-        raise ValueError(f"`{command}` takes only flags. Received: {' '.join(words)}.")
-    return values
+        parts = argument if isinstance(argument, list) else argument.split(",")
+        return [self.parser.parse(part) for part in parts]
 
 
 def passed_flags(values, names):
@@ -53,7 +44,7 @@ def passed_flags(values, names):
     return {f"--{name}": values[name].value for name in names if values[name].present}
 
 
-def parse_all(command, about, groups, arguments):
+def parse(command, about, groups, arguments, usage=""):
     """Returns the flags of a command and its other arguments, or prints its help and exits.
 
     Args:
@@ -61,6 +52,7 @@ def parse_all(command, about, groups, arguments):
         about: str, the text that `-h` prints above the flags.
         groups: dict from a title to a sequence of `Option`.
         arguments: list of str. Those after `--` are not flags.
+        usage: str, names of the arguments that are not flags; `...` stands for any number more.
 
     Returns:
         An `absl.flags.FlagValues`, with the value of each flag as an attribute, and the flag
@@ -68,6 +60,7 @@ def parse_all(command, about, groups, arguments):
 
     Raises:
         absl.flags.Error: a flag is unknown or missing, or its value is not allowed.
+        ValueError: there are more or fewer other arguments.
     """
     arguments = [str(argument) for argument in arguments]
     values = flags.FlagValues()
@@ -80,31 +73,27 @@ def parse_all(command, about, groups, arguments):
         values.mark_as_parsed()
         print(about, values.get_help(include_special_flags=False), sep="\n")
         sys.exit(0)
-    return values, values([command, *arguments])[1:]
-
-
-def wants_traceback(arguments):
-    """Whether `--traceback` is among the arguments, also where they cannot be parsed."""
-    return any(re.fullmatch("--?traceback(=true)?", argument) for argument in arguments)
+    words = values([command, *arguments])[1:]
+    needed = usage.removesuffix("...").split()
+    if len(words) < len(needed) or (len(words) > len(needed) and not usage.endswith("...")):
+        raise ValueError(
+            f"Write `{f'{command} {usage}'.strip()}`; `{command} --help` lists flags. Received: "
+            f"{' '.join(words) or 'nothing'}."
+        )
+    return values, words
 
 
 def _define(values, title, option):
     name, kind, default, about, least, most, _ = option
     value = None if default is REQUIRED else default
-    is_several = isinstance(kind, list)
-    kind = kind[0] if is_several else kind
-    parser, serializer = flags.ArgumentParser(), flags.ArgumentSerializer()
-    if kind in (int, float):
-        number = flags.IntegerParser if kind is int else flags.FloatParser
-        parser = number(lower_bound=least, upper_bound=most)
-    elif isinstance(kind, tuple):
-        parser, about = flags.EnumParser(list(kind)), f"<{'|'.join(kind)}>: {about}"
-    elif kind is list:
-        parser, serializer = flags.ListParser(), flags.ListSerializer(",")
-    if is_several:
-        parser, serializer = _Several(parser), flags.ListSerializer(",")
-    if kind is bool:
-        flag = flags.BooleanFlag(name, value, about)
+    options = {"flag_values": values, "module_name": title, "required": default is REQUIRED}
+    options |= {"name": name, "default": value, "help": about}
+    if isinstance(kind, tuple):
+        flags.DEFINE_enum(enum_values=kind, **options)
+    elif isinstance(kind, list):
+        parser = _Several(_PARSERS[kind[0]](least, most))
+        flags.DEFINE(parser, serializer=flags.ListSerializer(","), **options)
+    elif kind in _PARSERS:
+        flags.DEFINE(_PARSERS[kind](least, most), **options)
     else:
-        flag = flags.Flag(parser, serializer, name, value, about)
-    flags.DEFINE_flag(flag, values, module_name=title, required=default is REQUIRED)
+        _DEFINE[kind](**options)

@@ -37,7 +37,7 @@ from bert_keras.engine.malloc import keep_freed_memory
 from bert_keras.preprocessing.masking import STRATEGIES, Masking
 
 MODELS = {
-    "both": bert_keras.Pretraining,
+    "auto": bert_keras.Pretraining,
     "masked_lm": bert_keras.MaskedLM,
     "span_boundary": bert_keras.SpanBoundary,
     "replaced_tokens": bert_keras.ReplacedTokenDetection,
@@ -56,11 +56,11 @@ DATA = (
     Option("shares", [float], None, "Share of the steps in each phase; for two 0.9,0.1.", 0.0),
     Option(
         "objective",
-        ("auto", *MODELS),
+        tuple(MODELS),
         "auto",
-        "auto is both if the data has pairs and the model can compare them. span_boundary is "
-        "SpanBERT's, for --mask_strategy spans. replaced_tokens is ELECTRA's, from random weights; "
-        "the paper uses it with --mask_share 0.85 --random_share 0.",
+        "auto adds next sentences to masked_lm if the data has pairs and the model can compare "
+        "them. span_boundary is SpanBERT's, for --mask_strategy spans. replaced_tokens is "
+        "ELECTRA's, from random weights, in the paper with --mask_share 0.85 --random_share 0.",
     ),
     Option("generator_size", float, 0.25, "Share of the sizes below for a generator.", 0.0, 1.0),
     *MASKING,
@@ -119,7 +119,7 @@ class Phase(NamedTuple):
 
 def main(arguments):
     """Runs the command with the arguments after `pretrain`."""
-    flags = parse("pretrain", __doc__, GROUPS, arguments)
+    flags, _ = parse("pretrain", __doc__, GROUPS, arguments)
     keep_freed_memory()
     devices.share(flags.devices, ["pretrain", *arguments])
     phases = plan_phases(flags)
@@ -193,13 +193,12 @@ def plan_phases(flags):
 
 def choose_objective(flags, phases):
     """Returns a key of `MODELS`, by the flags and by the rows of all folders."""
-    objective = flags.objective
-    if objective == "replaced_tokens":
+    if flags.objective == "replaced_tokens":
         rule = "--objective replaced_tokens trains two new models"
         refuse_options(rule, {"--preset": flags.preset or None})
-    if objective not in ("auto", "both"):
-        return objective
-    if objective == "auto" and not compares_pairs(flags):
+    if flags.objective != "auto":
+        return flags.objective
+    if not compares_pairs(flags):
         return "masked_lm"
     folders = [folder for phase in phases for folder in (phase.data, phase.heldout) if folder]
     objectives = {folder: read_manifest(folder)["objective"] for folder in folders}
@@ -208,9 +207,7 @@ def choose_objective(flags, phases):
             f"All data must be made with one --objective. Received: {objectives}. Make it again, "
             "or train with masked tokens only: --objective masked_lm."
         )
-    if objective == "auto" and "full_sentences" in objectives.values():
-        return "masked_lm"
-    return "both"
+    return "masked_lm" if "full_sentences" in objectives.values() else "auto"
 
 
 def compares_pairs(flags):

@@ -1,6 +1,5 @@
 """The folder of one training run: its settings, the scores of each trial, and the best model."""
 
-import contextlib
 import itertools
 import json
 import math
@@ -18,8 +17,7 @@ from bert_keras.engine.atomic_files import read_json, write_json
 class RunFolder:
     """Keeps the trials of a run, one per setting and seed, so that it can continue after a kill.
 
-    The folder stays as it is until an epoch or a trial is kept, see `begin`. As a context manager
-    it removes the folders that it made if nothing was kept.
+    The files in the folder stay as they are until an epoch or a trial is kept, see `begin`.
 
     Args:
         folder: str; `None` for a new one, `output/NAME-1` or the next free number.
@@ -63,19 +61,10 @@ class RunFolder:
                 hidden = shutil.ignore_patterns(".*")
                 shutil.copytree(self.path, self._own.name, ignore=hidden, dirs_exist_ok=True)
             self.path = Path(self._own.name)
-        self._made = [path for path in (self.path, *self.path.parents) if not path.exists()]
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ValueError(f"--output_dir must be a folder that can be made: {error}") from error
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        for path in self._made:
-            with contextlib.suppress(OSError):  # It has files.
-                path.rmdir()
 
     def begin(self):
         """Makes the folder this run's, before its first file: removes what another run left."""

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import pathlib
 import socket
 import tempfile
 
@@ -107,7 +108,9 @@ def models_of(named_sources, settings, engine="auto", task=None):
         name, has_name, source = argument.partition("=")
         if not has_name or os.path.exists(argument):
             source = argument
-            name = os.path.basename(os.path.abspath(source)).removesuffix(".keras")
+            path = pathlib.Path(source).absolute()
+            is_run = sources.model_of_run(path.parent) == str(path)
+            name = (path.parent if is_run else path).name.removesuffix(".keras")
         if not name or name in models:
             raise ValueError(
                 f"Each model needs its own name: NAME={source}. Received twice, or empty: {name!r}."
@@ -141,8 +144,7 @@ def loaded(source, engine="auto", task=None):
 
     from bert_keras.serving.model_handle import answerers_of
 
-    model, warned = sources.load(source, TASKS.get(task, ()), headless=TASKS["embed"])
-    sources.refuse_untrained(source, task or "serve", warned)
+    model, _ = sources.load(source, TASKS.get(task, ()), TASKS["embed"], task or "serve")
     answers = answerers_of(model)
     if task is not None and task.replace("-", "_") not in answers:
         names = ", ".join(answers) or "nothing"

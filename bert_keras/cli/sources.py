@@ -25,24 +25,19 @@ TARGETS = {
 
 
 def refuse_untrained(source, command, warned):
-    """Raises `ValueError` if loading a model for a command warned of parts that start at random.
+    """Raises `ValueError`: a command needs parts of a model that start at random.
 
     Args:
         source: str.
         command: str, such as `"classify"`.
         warned: the warnings that `load` returned.
     """
-    if not warned:
-        return
-    from bert_keras.cli.kinds import TASKS
+    from bert_keras.cli.kinds import KINDS
 
-    answered = (
-        (name, kind.model_class.answerers[0].method, command) for name, kind in TASKS.items()
-    )
-    trained, advice = next((name for name, method, x in answered if method == x), None), ""
-    if trained:
+    tasks, advice = {x.model_class.answerers[0].method: x.name for x in KINDS[::-1]}, ""
+    if command in tasks:
         advice = (
-            f" Train a model first: `bert-keras train {trained} --preset {source} "
+            f" Train a model first: `bert-keras train {tasks[command]} --preset {source} "
             f"--train_file FILE --output_dir output/mine`; `{command}` then takes output/mine."
         )
     raise ValueError(
@@ -51,7 +46,7 @@ def refuse_untrained(source, command, warned):
     )
 
 
-def load(source, answerers=(), headless=()):
+def load(source, answerers=(), headless=(), command=None):
     """Returns a model and the warnings from loading it.
 
     Args:
@@ -60,6 +55,7 @@ def load(source, answerers=(), headless=()):
             no such task, it is loaded as a task of the first. `()` for the source's own class.
         headless: likewise, without `answerers`, if the source holds no task at all; `()` for its
             backbone.
+        command: str, which needs all parts of the model; `None` for one that does not.
 
     Raises:
         ValueError: the source is of a kind that cannot answer.
@@ -77,7 +73,10 @@ def load(source, answerers=(), headless=()):
             model = bert_keras.load_model(source)
         else:
             model = _class_of(open_preset(source), answerers, headless).from_preset(source)
-    return model, [str(x.message) for x in caught if issubclass(x.category, UserWarning)]
+    warned = [str(x.message) for x in caught if issubclass(x.category, UserWarning)]
+    if command is not None and warned:
+        refuse_untrained(source, command, warned)
+    return model, warned
 
 
 def model_of_run(source):
@@ -93,13 +92,10 @@ def name_of(model):
     return model.config["task"] if is_program else type(model).__name__
 
 
-def thresholds_of(source):
-    """Returns the thresholds that `train` tuned, a dict by label; `None` if source has none.
-
-    Only the folder of a run has them.
-    """
-    path = pathlib.Path(source).expanduser() / "thresholds.json"
-    return read_json(path) if model_of_run(source) != source and path.is_file() else None
+def read_from_run(source, name):
+    """Returns the value of a JSON file in the folder of a run of `train`, `{}` if there is none."""
+    path = pathlib.Path(source).expanduser() / name
+    return read_json(path) if model_of_run(source) != source and path.is_file() else {}
 
 
 def _check_source(source):
@@ -121,12 +117,6 @@ def _check_source(source):
         )
 
 
-def tasks_of(answerers):
-    """Returns the package's tasks that mainly answer by one of some classes."""
-    tasks = [x for x in vars(bert_keras).values() if isinstance(x, type) and "answerers" in vars(x)]
-    return tuple(task for cls in answerers for task in tasks if cls in task.answerers[:1])
-
-
 def _class_of(preset, answerers, headless):
     from bert_keras.models.backbone import Backbone
 
@@ -134,7 +124,9 @@ def _class_of(preset, answerers, headless):
     saved_class = preset.registered_class(name, object) if name else None
     if not answerers and (saved_class is not None or not headless):
         return saved_class or preset.registered_class(preset.backbone_name, Backbone)
-    tasks = tasks_of(answerers or headless)
+    tasks = [x for x in vars(bert_keras).values() if isinstance(x, type) and "answerers" in vars(x)]
+    wanted = answerers or headless
+    tasks = tuple(task for cls in wanted for task in tasks if cls in task.answerers[:1])
     return saved_class if saved_class is not None and issubclass(saved_class, tasks) else tasks[0]
 
 
@@ -165,20 +157,21 @@ def description(source):
     return {name: value for name, value in facts.items() if value is not None}
 
 
-def convert(source, target, to):
-    """Writes a source in another format.
+def convert(source, target, to, overwrite=False):
+    """Writes a source in another format, and prints the warnings from reading it.
 
     Args:
         source: str.
         target: str.
         to: one of `TARGETS`.
-
-    Returns:
-        The warnings from reading the source.
+        overwrite: bool, whether to replace what is there.
 
     Raises:
+        FileExistsError: there is a target already.
         ValueError: the format does not support the model.
     """
+    if os.path.exists(target) and not overwrite:
+        raise FileExistsError(f"{target} exists. --overwrite replaces it.")
     model, warned = load(source)
     if isinstance(model, runtime.ExportedTask):
         raise ValueError(
@@ -187,4 +180,4 @@ def convert(source, target, to):
         )
     method, arguments = TARGETS[to]
     getattr(model, method)(target, **arguments)
-    return warned
+    print(*warned, f"Wrote {target}.", sep="\n")

@@ -14,16 +14,9 @@ from bert_keras import datasets
 from bert_keras.checks import refuse_options
 from bert_keras.datasets.files import UTF_16_MARKS, read_lines
 from bert_keras.datasets.table import as_text, find_delimiter, find_name, read_records
-from bert_keras.engine.atomic_files import replacing
+from bert_keras.engine.atomic_files import writing
 
-
-class Row(tuple):
-    """The fields of a row that are read, with all of its columns by name in `record`."""
-
-    def __new__(cls, fields, record=None):
-        row = super().__new__(cls, fields)
-        row.record = record or {}
-        return row
+USE_CSV = "Leave it out, or choose --input_format csv."
 
 
 def write_utf8():
@@ -39,8 +32,8 @@ def write_utf8():
 def rows_of_arguments(texts, columns, has_list):
     """Returns the rows in arguments: one for each if there is one column, else one for all."""
     if len(columns) == 1:
-        return [Row([text]) for text in texts]
-    return [_checked(texts, columns, has_list, "The arguments")]
+        return [((text,), {}) for text in texts]
+    return [(_checked(texts, columns, has_list, "The arguments"), {})]
 
 
 def layout_of(path, kind, columns, separator=None, encoding=None):
@@ -75,15 +68,14 @@ def read_rows(path, kind, columns, has_list=False, separator=None, quoting=None,
         encoding: see `datasets.read_records`.
 
     Yields:
-        `Row`.
+        The tuple of the fields, and a dict of all columns by name.
 
     Raises:
         ValueError: a row lacks a field; the message names the row and the field.
     """
     if kind not in ("csv", "tsv"):
         rule = f"--separator and --quoting are for tables, not for {kind!r}"
-        advice = "Leave them out, or choose --input_format csv."
-        refuse_options(rule, {"--separator": separator, "--quoting": quoting}, advice)
+        refuse_options(rule, {"--separator": separator, "--quoting": quoting}, USE_CSV)
     stream = None
     if path in (None, "-"):
         path, stream = "standard input", sys.stdin.buffer
@@ -92,7 +84,7 @@ def read_rows(path, kind, columns, has_list=False, separator=None, quoting=None,
         for number, line in enumerate(lines, start=1):
             line = line.rstrip("\r\n")
             fields = line.split("\t") if len(columns) > 1 else [line]
-            yield _checked(fields, columns, has_list, f"{path}, line {number}:")
+            yield _checked(fields, columns, has_list, f"{path}, line {number}:"), {}
         return
     for place, record in read_records(path, separator, quoting, columns, kind, stream, encoding):
         place = f"{path}, {place}:"
@@ -107,7 +99,7 @@ def read_rows(path, kind, columns, has_list=False, separator=None, quoting=None,
         fields = [cells[position] for (position,) in keys]
         if has_list and isinstance(fields[-1], list):
             fields = [*fields[:-1], *fields[-1]]
-        yield Row(_checked(fields, columns, has_list, place), record)
+        yield _checked(fields, columns, has_list, place), record
 
 
 def _checked(fields, columns, has_list, place):
@@ -119,7 +111,7 @@ def _checked(fields, columns, has_list, place):
             f"{' and '.join(columns)}, in plain files separated by tabs. Received: "
             f"{list(fields)!r:.80}."
         )
-    return Row([as_text(field, place.rstrip(":")) for field in fields])
+    return tuple(as_text(field, place.rstrip(":")) for field in fields)
 
 
 def chunks(rows, size):
@@ -143,10 +135,12 @@ def answers_to(path, kind, mark="", separator=","):
         mark: str, what a CSV begins with.
         separator: str, what separates the columns of a CSV.
     """
-    with contextlib.nullcontext(sys.stdout) if path is None else _writing(path) as file:
+    with contextlib.nullcontext(sys.stdout) if path is None else writing(path) as file:
+        if path is not None:
+            file.reconfigure(errors="backslashreplace")  # A lone surrogate is written as in JSON.
         table, columns = None, ()
 
-        def write(answer, row):
+        def write(answer, row, record):
             nonlocal table, columns
             if kind != "csv":
                 texts = (text.split() if isinstance(text, str) else text for text in row)
@@ -155,10 +149,9 @@ def answers_to(path, kind, mark="", separator=","):
                 return
             answer = dict(answer) if isinstance(answer, dict) else {"answer": answer}
             if "label" in answer and "probabilities" in answer:
-                probabilities = answer.pop("probabilities")
-                answer["probability"] = probabilities[answer["label"]]
-                answer["probabilities"] = probabilities
-            record = getattr(row, "record", {})
+                label = answer["label"]
+                first = {"label": label, "probability": answer["probabilities"][label]}
+                answer = first | answer
             if table is None:
                 columns = tuple(record)
             answer = {f"answer_{x}" if x in columns else x: value for x, value in answer.items()}
@@ -173,17 +166,9 @@ def answers_to(path, kind, mark="", separator=","):
         yield write
 
 
-@contextlib.contextmanager
-def _writing(path):
-    # A lone surrogate is written as in JSON.
-    options = {"encoding": "utf-8", "errors": "backslashreplace", "newline": ""}
-    with replacing(path) as temporary, open(temporary, "w", **options) as file:
-        yield file
-
-
 def as_json(value):
     """Returns a value as a line of JSON."""
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, default=np.ndarray.tolist)
 
 
 def in_words(answer):
@@ -201,9 +186,8 @@ def in_words(answer):
         if key in answer:
             probability = answer.get("probability")
             if probability is None:
-                probabilities = answer["probabilities"]
-                probability = probabilities[answer["index" if key == "choice" else key]]
-            said = "no answer" if key == "answer" and not answer[key] else answer[key]
+                probability = answer["probabilities"][answer.get("index", answer[key])]
+            said = "no answer" if answer[key] == "" else answer[key]
             return f"{said} {probability:.3f}"
     if "labels" in answer:
         return ", ".join(map(str, answer["labels"])) or "no label"
@@ -229,4 +213,4 @@ def in_a_cell(value):
 def rows_of_tagged(path):
     """Yields the sentences of a file of tagged words, without the tags."""
     for words in datasets.read_conll(path, may_lack_tags=True).words:
-        yield Row([words], {"text": " ".join(words)})
+        yield (words,), {"text": " ".join(words)}

@@ -18,7 +18,6 @@ import hashlib
 import importlib.util
 import itertools
 import json
-import logging
 import sys
 import warnings
 
@@ -34,7 +33,7 @@ from bert_keras.cli.measures import frozen_scores
 from bert_keras.cli.options import TRACEBACK, Option, parse
 from bert_keras.cli.run_folder import EachEpoch, RunFolder
 from bert_keras.cli.text_rows import in_a_cell
-from bert_keras.engine.atomic_files import write_json, writing
+from bert_keras.engine.atomic_files import write_json, write_text
 from bert_keras.engine.keras_internals import schedule_of
 from bert_keras.engine.malloc import keep_freed_memory
 from bert_keras.engine.train_step import inner_optimizer
@@ -84,11 +83,12 @@ MODEL = (
     Option("max_length", int, 128, LENGTH, 3),
     Option("dtype", DTYPES, "float32", "The mixed dtypes are for GPUs and CPUs that support them."),
 )
+HAS_PLOTS = importlib.util.find_spec("matplotlib") is not None
 OUTPUT = (
     Option("output_dir", str, None, "Folder of the run; by default a new one, output/TASK-1."),
     Option("resume", bool, False, "Continue the run in --output_dir after a kill."),
     Option("overwrite", bool, False, "Replace another run in --output_dir."),
-    Option("pictures", bool, None, "Draw pictures, by default if matplotlib is installed."),
+    Option("pictures", bool, HAS_PLOTS, "Draw pictures, by default if matplotlib is installed."),
     TRACEBACK,
 )
 GRID = ("epochs", "batch_size", "learning_rate")
@@ -97,8 +97,6 @@ NOT_SETTINGS = (
     *("data_dir", "train_file", "dev_file", "test_file", "pictures"),
     *("output_dir", "resume", "overwrite", "traceback", "seeds", "devices"),
 )
-# A larger share of unknown tokens means that the vocabulary is for another language or case.
-MOST_UNKNOWN = 0.1
 
 
 def main(arguments):
@@ -112,15 +110,12 @@ def main(arguments):
         raise ValueError(f"A task must be one of {', '.join(TASKS)}. Received: {name!r}.")
     kind = TASKS[name]
     about = f"{kind.about()}\n\n{(__doc__ or '').replace('TASK', name)}"
-    flags = parse(f"train {name}", about, groups(kind), arguments[1:])
+    flags, _ = parse(f"train {name}", about, groups(kind), arguments[1:])
     keep_freed_memory()
-    # JAX reports missing accelerators in words that look like errors.
-    logging.getLogger("jax").setLevel(logging.WARNING)
+    warnings.simplefilter("ignore", NewHead)  # It is about to be trained.
     devices.share(flags.devices, ["train", *arguments])
     check_can_measure()
-    if flags.pictures is None:
-        flags.pictures = importlib.util.find_spec("matplotlib") is not None
-    elif flags.pictures:
+    if flags.pictures:
         require("matplotlib", "draw pictures", extra="plots")
     train(kind, flags)
 
@@ -142,46 +137,33 @@ def groups(kind):
 def train(kind, flags):
     """Reads the data, trains each setting with each seed, and writes the run folder."""
     example_files.check_paths(flags)
-    example_files.check_columns(kind, flags)
+    example_files.find_dataset(kind, flags)
     splits = kind.read(flags)
     for name in ("train", "dev"):
-        examples = getattr(splits, name)
-        if not example_files.are_labelled(examples):
-            raise ValueError(
-                f"The {name} examples must have labels. Received: {len(examples)} examples without "
-                "any, as in GLUE's test sets. Pass such a file by --test_file."
-            )
+        example_files.check_labelled(f"The {name} examples", getattr(splits, name))
     splits = _sampled(kind, flags, splits)
     names = splits.settings.get("label_names")
     labels = f"; labels: {names}" if names else ""
     print(f"{len(splits.train)} examples to train on, {len(splits.dev)} to measure on{labels}.")
+    source = open_preset(flags.preset)  # A wrong one is refused before a folder is made.
     if flags.max_length and not flags["max_length"].present:
-        source = open_preset(flags.preset)
         cls = source.registered_class(source.backbone_name, Backbone)
-        positions = source.num_positions(cls) or flags.max_length
-        if positions < flags.max_length:
-            flags.max_length = positions
-            print(f"--max_length is {positions}: {flags.preset} has no more positions.")
+        flags.max_length = min(flags.max_length, source.num_positions(cls) or flags.max_length)
     settings = {key: flags[key].value for key in flags if key not in NOT_SETTINGS}
     settings |= {
         "task": kind.name,
         "backend": keras.backend.backend(),
         "examples": _digest(splits.train, splits.dev),
+        "classes": splits.classes,
     }
-
-    with RunFolder(flags.output_dir, kind.name, settings, flags.resume, flags.overwrite) as run:
-        frozen = {}
-        if "baselines" in flags and flags.baselines:
-            frozen = frozen_scores(
-                flags, splits, functools.partial(make_model, kind, flags, splits)
-            )
-        for number, setting in enumerate(combinations(flags)):
-            for seed in range(flags.seed, flags.seed + flags.seeds):
-                if not run.is_done(setting, seed):
-                    _run_trial(kind, flags, splits, run, number, setting, seed)
-            run.settle(number, setting)
-        _show_trials(run)
-        finish(kind, flags, splits, run, frozen)
+    run = RunFolder(flags.output_dir, kind.name, settings, flags.resume, flags.overwrite)
+    for number, setting in enumerate(combinations(flags)):
+        for seed in range(flags.seed, flags.seed + flags.seeds):
+            if not run.is_done(setting, seed):
+                _run_trial(kind, flags, splits, run, number, setting, seed)
+        run.settle(number, setting)
+    _show_trials(run)
+    finish(kind, flags, splits, run)
 
 
 def combinations(flags):
@@ -196,9 +178,7 @@ def make_model(kind, flags, splits, **changes):
     names = ["max_length", "dtype", *(option.name for option in kind.model)]
     options = {n: flags[n].value for n in names if flags[n].value is not None}
     options |= splits.settings | changes
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NewHead)  # It is about to be trained.
-        return kind.model_class.from_preset(flags.preset, **options)
+    return kind.model_class.from_preset(flags.preset, **options)
 
 
 def _run_trial(kind, flags, splits, run, number, setting, seed):
@@ -208,8 +188,6 @@ def _run_trial(kind, flags, splits, run, number, setting, seed):
     model, num_epochs, history = run.last_epoch(setting, seed)
     if model is None:
         model = make_model(kind, flags, splits)
-        if not run.trials:
-            _check_texts(flags, model.tokenizer, splits.train)
         model.compile(learning_rate=setting.get("learning_rate"), **kind.compile_options(flags))
     trial = {"setting": setting, "seed": seed}
     each_epoch, epochs = EachEpoch(run, trial, history), setting.get("epochs")
@@ -224,7 +202,7 @@ def _run_trial(kind, flags, splits, run, number, setting, seed):
             callbacks=[*_measuring(kind, flags, splits, run), each_epoch],
             class_weight=flags.class_weight,
         )
-    scores = kind.measure(flags, model, splits.dev, tune=True).scores
+    scores = kind.measure(model, splits.dev, tune=True).scores
     print(_in_words(scores), flush=True)
     if epochs != 0:
         rate = schedule_of(inner_optimizer(model)).peak_learning_rate
@@ -242,14 +220,14 @@ def _measuring(kind, flags, splits, run):
 
     def measure(model):
         run.begin()  # Before the file of the best weights is written.
-        scores = kind.measure(flags, model, splits.dev, tune=True).scores
+        scores = kind.measure(model, splits.dev, tune=True).scores
         return {"main_score": next(iter(scores.values())), **scores}
 
     path = run.path / "epoch_best.keras"
     return [BestOnMetric(measure, "main_score", patience=PATIENCE, path=path, verbose=True)]
 
 
-def finish(kind, flags, splits, run, frozen):
+def finish(kind, flags, splits, run):
     """Loads the best model, measures the test set, and writes the results."""
     model = keras.saving.load_model(run.path / "model.keras")
     setting, trials = run.ranked()[0]
@@ -257,69 +235,66 @@ def finish(kind, flags, splits, run, frozen):
     if len(trials) > 1:
         best = f"The best of {len(trials)} seeds is {trials[0]['seed']}"
         print(f"{best}. The saved model, the scores by class and the files of answers are its own.")
-    verdict = kind.verdict(results, splits.dev)
-    is_sure = verdict.count and verdict.value is not None
-    if is_sure:
-        print(verdict.in_words())
-    if frozen:
+    verdict = kind.verdict(results, splits.dev).report()
+    if "baselines" in flags and flags.baselines:
+        make = functools.partial(make_model, kind, flags, splits)
+        frozen = frozen_scores(flags, splits, make)
         print(_in_words(frozen))
         results |= frozen
-    measure, thresholds = functools.partial(kind.measure, flags, model), None
-    dev = measure(splits.dev)
-    test = measure(splits.test) if splits.test else None
+    sets = {prefix: x for prefix, x in (("", splits.dev), ("test_", splits.test)) if x}
+    measured = {prefix: kind.measure(model, examples) for prefix, examples in sets.items()}
+    if "test_" in measured:
+        results |= {f"test_{name}": x for name, x in measured["test_"].scores.items()}
+    show_classes(measured[""], run.path / "scores_by_class.json")
     if getattr(splits.dev, "problem_type", None) == "multi_label":
-        thresholds, tuned = _tune_thresholds(measure, splits, dev.answers, test and test.answers)
+        thresholds, tuned = _tune_thresholds(kind, model, sets, measured)
         results |= tuned
-    options = {}
-    if thresholds is not None:
-        write_json(run.path / "thresholds.json", thresholds)
-        options = {"thresholds": thresholds}
-    show_classes(dev, run.path / "scores_by_class.json")
-    answered = measure(splits.dev, answers=dev.answers, **options) if options else dev
-    write_answers(run.path, answered.files)
-    _write_wrong(model, splits.dev, answered, run.path / "wrong_dev.csv")
-    if flags.pictures and dev.picture is not None:
-        name, draw, columns = dev.picture
-        draw(*columns, path=run.path / f"{name}.png")
-    if test is not None:
-        answered = measure(splits.test, answers=test.answers, **options) if options else test
-        write_answers(run.path, answered.files, "test_")
-        results |= {f"test_{name}": x for name, x in test.scores.items()}
+        if thresholds is not None:
+            write_json(run.path / "thresholds.json", thresholds)
+            for prefix, x in sets.items():
+                options = {"thresholds": thresholds, "answers": measured[prefix].answers}
+                measured[prefix] = kind.measure(model, x, **options)
+    for prefix, found in measured.items():
+        for name, text in found.files.items():
+            write_text(run.path / f"{prefix}{name}", text)
+    _write_wrong(model, splits.dev, measured[""], run.path / "wrong_dev.csv")
     if flags.pictures:
+        if measured[""].picture is not None:
+            name, draw, columns = measured[""].picture
+            draw(*columns, path=run.path / f"{name}.png")
         print(f"Drew {', '.join(sorted(path.name for path in run.path.glob('*.png')))}.")
     results = defined(results)
     chosen = {"setting": setting} if len(run.ranked()) > 1 else {}
-    with_verdict = {"verdict": verdict.as_dict()} if is_sure else {}
-    run.write(metrics={**results, **chosen}, **with_verdict)
+    run.write(metrics={**results, **chosen}, verdict=verdict)
     _write_card(kind, flags, model, run, results)
     print(json.dumps(results, allow_nan=False), flush=True)
 
 
-def _tune_thresholds(measure, splits, dev_answers, test_answers):
+def _tune_thresholds(kind, model, sets, measured):
     """Returns thresholds tuned on dev, a dict by label, and the scores of other examples.
 
     The other examples, scored with 0.5 and with the thresholds, are the labelled test set, or
     without one half of the dev set. A dev set without two halves of different texts gives `None`.
     """
-    dev, test, name = splits.dev, splits.test, "test"
-    if test is None or test.labels is None:
+    dev, dev_answers, name = sets[""], measured[""].answers, "test"
+    if measured.get(name + "_") and measured[name + "_"].scores:
+        test, test_answers = sets["test_"], measured["test_"].answers
+    else:
         name = "dev_half"
         try:
             halves = datasets.split_indices(dev.texts, len(dev) // 2)
         except ValueError:
-            print(
-                "No thresholds are tuned: the dev set has too few different texts for two halves."
-            )
+            print("No thresholds are tuned: dev has too few different texts for two halves.")
             return None, {}
-        dev, test = map(splits.dev.take, halves)
-        dev_answers, test_answers = ([dev_answers[i] for i in half] for half in halves)
+        test_answers, dev_answers = ([dev_answers[i] for i in half] for half in halves[::-1])
+        dev, test = map(dev.take, halves)
     probabilities = [[*answer["probabilities"].values()] for answer in dev_answers]
     thresholds = metrics.tune_thresholds(dev.labels, probabilities).tolist()
     thresholds = dict(zip(dev.label_names, thresholds, strict=True))
     scores = {}
     for prefix, least in ((name, None), (f"{name}_tuned", thresholds)):
-        measured = measure(test, thresholds=least, answers=test_answers).scores
-        scores |= {f"{prefix}_{key}": value for key, value in measured.items()}
+        found = kind.measure(model, test, thresholds=least, answers=test_answers).scores
+        scores |= {f"{prefix}_{key}": value for key, value in found.items()}
     print(f"Thresholds tuned on {len(dev)} examples, measured on {len(test)} others: {scores}")
     return thresholds, scores
 
@@ -381,55 +356,23 @@ def _in_words(values):
     return ", ".join(f"{name} {value}" for name, value in pairs)
 
 
-def write_answers(folder, files, prefix=""):
-    """Writes answers to files: JSON lines, JSON or text, by the ending of each name."""
-    for name, content in files.items():
-        with writing(folder / f"{prefix}{name}") as file:
-            if name.endswith(".jsonl"):
-                file.writelines(json.dumps(x, ensure_ascii=False) + "\n" for x in content)
-            elif name.endswith(".json"):
-                json.dump(content, file, ensure_ascii=False, indent=1)
-            else:
-                file.write(content)
-
-
 def check_can_measure():
     """Raises `ImportError` if a package that measures examples is missing."""
     for package in ("pandas", "scipy", "sklearn"):
         require(package, "measure", extra="examples")
 
 
-def _check_texts(flags, tokenizer, examples):
-    """Prints a warning if the tokenizer does not know many of the first tokens to train on."""
-    if tokenizer.unknown_token is None:
-        return  # It can spell every text.
-    column = example_files.texts_of(examples.take(slice(1000)))
-    ids, _ = tokenizer.flat_ids(column[0] if isinstance(column, tuple) else column)
-    share = np.sum(ids == tokenizer.unknown_token_id) / max(len(ids), 1)
-    if share > MOST_UNKNOWN:
-        print(
-            f"Warning: {share:.0%} of the tokens to train on are not in the vocabulary of "
-            f"{flags.preset}. Pass a --preset for their language: bert_base_zh for Chinese, "
-            "bert_base_multi_cased for many others."
-        )
-
-
 def _sampled(kind, flags, splits):
-    def cut(name, examples):
-        if flags.sample is None or flags.sample >= len(examples):
-            return examples
-        order = np.random.default_rng(flags.seed).permutation(len(examples))
-        sample = examples.take(order[: flags.sample])
-        if name != "train":
-            print(f"--sample cut the {name} set from {len(examples)} to {len(sample)}.")
-        return sample
-
-    splits = splits._replace(train=cut("train", splits.train))
-    if not kind.cuts_all:
-        return splits
+    """Returns at most `--sample` examples to train on, and for some kinds to measure on."""
+    names = ("train", "dev", "test") if kind.cuts_all else ("train",)
     # Each row of --test_file has its line of predictions.
-    test = splits.test and (splits.test if flags.test_file else cut("test", splits.test))
-    return splits._replace(dev=cut("dev", splits.dev), test=test)
+    for name in names[:2] if flags.test_file else names:
+        examples = getattr(splits, name)
+        if examples and flags.sample is not None and flags.sample < len(examples):
+            order = np.random.default_rng(flags.seed).permutation(len(examples))
+            splits = splits._replace(**{name: examples.take(order[: flags.sample])})
+            print(f"--sample cut the {name} set from {len(examples)} to {flags.sample}.")
+    return splits
 
 
 def _digest(*example_sets):

@@ -28,7 +28,7 @@ GROUPS = {"Flags": OPTIONS}
 
 def main(arguments):
     """Runs the command with the arguments after `vocabulary`."""
-    flags = parse("vocabulary", __doc__, GROUPS, arguments)
+    flags, _ = parse("vocabulary", __doc__, GROUPS, arguments)
     started = time.perf_counter()
     # Made now, since training may take hours.
     os.makedirs(os.path.dirname(os.path.abspath(flags.output)), exist_ok=True)

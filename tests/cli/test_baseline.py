@@ -35,7 +35,7 @@ def test_the_interval_of_a_score(value, count, is_correlation, expected):
 
 
 EXAMPLES = [SimpleNamespace(answers=[x] * (x < 3), is_impossible=x >= 3) for x in range(4)]
-QUESTIONS = example_files.Questions(["c"] * 4, EXAMPLES).measured_by("squad_v2")
+QUESTIONS = example_files.Questions(["c"] * 4, EXAMPLES, [True] * 4, "squad_v2")
 SENTENCES = SimpleNamespace(tags=[["B-PER", "I-PER", "O"], ["O", "B-LOC"]])
 WORDS = SimpleNamespace(tags=[["NOUN", "VERB", "NOUN"], ["NOUN"]])
 CHOICES = datasets.MultipleChoiceExamples(["c", "d"], [["a", "b"], ["a", "b", "c", "d"]])

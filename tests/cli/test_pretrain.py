@@ -85,7 +85,6 @@ POSITIONS = "must fit the model's 16 positions"
         ("plain", "", {"shares": "half"}, "shares=half"),
         ("plain", "plain,long", {}, "--heldout_dir takes one folder"),
         ("plain", "", {"gradient_accumulation_steps": 3}, "--num_steps must be a multiple of --gr"),
-        ("full", "", {"objective": "both"}, "full sentences instead of pairs: train a MaskedLM"),
         ("plain", "", {"preset": "x", "objective": "replaced_tokens"}, "trains two new models"),
         ("plain,order", "", {}, ONE_OBJECTIVE),
         ("plain", "order", {}, ONE_OBJECTIVE),
@@ -139,7 +138,7 @@ def test_heldout_losses_are_means_over_all_tokens_whatever_the_batches(run, data
     assert [line["step"] for line in lines if "heldout_masked_lm_loss" in line] == [2, 4, 6, 8]
     steps = [path.name for path in sorted((output / "checkpoints").iterdir())]
     assert steps == ["step_00000004", "step_00000008"]
-    values = options.parse("pretrain", "", pretrain.GROUPS, run.arguments)
+    values, _ = options.parse("pretrain", "", pretrain.GROUPS, run.arguments)
     # The same model after the same steps, measured with other batch sizes.
     for batch_size in (7, read_manifest(folder)["num_examples"] - 1):
         model = bert_keras.Pretraining.from_preset(output / "final")

@@ -80,9 +80,9 @@ def arguments(**values):
 
 def read(name, **values):
     """Returns the `Splits` that a task reads by its flags."""
-    flags = options.parse(name, "", train.groups(TASKS[name]), arguments(**values))
+    flags, _ = options.parse(name, "", train.groups(TASKS[name]), arguments(**values))
     example_files.check_paths(flags)
-    example_files.check_columns(TASKS[name], flags)
+    example_files.find_dataset(TASKS[name], flags)
     return TASKS[name].read(flags)
 
 
@@ -261,6 +261,15 @@ def test_pairs_in_numbered_columns_are_scored(run, measure):
     assert "one score for all texts gets 0.000" in printed
 
 
+def test_the_main_score_of_cola_is_that_of_glue(run):
+    rows = [("gj04", int(i % 3 > 0), "", f"text {LETTERS[i]}") for i in range(12)]
+    results, _, output = run(TEXTS, **train_and_dev(rows), dataset="CoLA")
+    answers = map(json.loads, read_lines(output / "predictions.jsonl"))
+    found = [answer["label"] == "acceptable" for answer in answers]
+    expected = sklearn.metrics.matthews_corrcoef([row[1] for row in rows], found)
+    assert next(iter(results.items())) == ("matthews_correlation", pytest.approx(expected))
+
+
 def test_without_a_training_file_the_dev_file_is_split(run):
     labels = ("contradiction", "entailment", "neutral")
     rows = [(f"text {LETTERS[i]}", f"word {LETTERS[i]}", labels[i % 3]) for i in range(15)]
@@ -268,12 +277,6 @@ def test_without_a_training_file_the_dev_file_is_split(run):
     results, printed, _ = run(TEXTS, data_dir="mnli", epochs=0)
     assert "12 examples to train on, 3 to measure on" in printed
     assert "accuracy" in results
-
-
-def test_a_vocabulary_of_another_language_is_warned_of(run):
-    rows = [("text", "label"), *((f"\u4f60\u597d \u4e16\u754c {i}", i % 2) for i in range(8))]
-    _, printed, _ = run(TEXTS, **train_and_dev(rows), epochs=0)
-    assert "Warning: 8" in printed and "bert_base_zh" in printed
 
 
 def test_a_short_run_says_how_it_trains_and_how_good_it_is(
@@ -294,8 +297,7 @@ def test_the_default_length_is_at_most_the_positions_of_the_checkpoint(
 ):
     short = write_preset(tmp_path / "short", "Bert", tokenizer, max_sequence_length=24)
     files = {**yes_and_no, "preset": short, "epochs": 0}
-    _, printed, output = run(TEXTS, **files)
-    assert f"--max_length is 24: {short} has no more positions." in printed
+    _, _, output = run(TEXTS, **files)
     assert read_json(output / "results.json")["settings"]["max_length"] == 24
     with pytest.raises(ValueError, match=r"`max_length` must be an int from 1 to 24"):
         run(TEXTS, **files, max_length=128)
@@ -341,6 +343,14 @@ def test_unequal_classes_are_named_weighted_and_stopped_early(run, measure):
     card = (output / "README.md").read_text()
     assert "pipeline_tag" in card and f"- accuracy: {results['accuracy']}" in card
     assert measure("train.tsv", label_names=names)[0]["accuracy"] == results["accuracy"]
+    # The run knows its classes: a file may lack some of them.
+    assert read_json(output / "results.json")["settings"]["classes"] == ["1", "2", "3"]
+    few = write("few.tsv", [("text", "label"), *(row for row in rows if row[1] != 1)])
+    right = np.mean([c == t for c, t in zip(chosen, true, strict=True) if t != "low"])
+    for passed in ({}, {"label_names": names}):
+        assert measure(few, **passed)[0]["accuracy"] == pytest.approx(right)
+    with pytest.raises(ValueError, match="must have the labels of the model"):
+        measure(few, label_names="high,middle,low")
 
 
 def test_runs_are_compared_by_their_scores_and_what_differs(run, yes_and_no, capsys):
@@ -360,8 +370,8 @@ def test_runs_are_compared_by_their_scores_and_what_differs(run, yes_and_no, cap
     assert rows[-1].startswith("run2  not finished")
     with pytest.raises(FileNotFoundError, match=r"not finished.* --output_dir run2 --resume"):
         evaluate.main(["run2", yes_and_no["train_file"]])
-    for folders in (["run0"], ["run0", "nowhere"]):
-        with pytest.raises((ValueError, FileNotFoundError), match="RUN"):
+    for folders, match in ((["run0"], "RUN"), (["run0", "nowhere"], "nowhere.results.json")):
+        with pytest.raises((ValueError, FileNotFoundError), match=match):
             compare.main(folders)
 
 
@@ -689,12 +699,12 @@ def test_a_single_file_of_questions_is_split_by_contexts(run):
     test = write("test.json", one_per_context(CHINESE, *questions[:3]))
     results, printed, output = run(QUESTIONS, data_dir="data", test_file=test, max_length=32)
     assert set(results) == {"f1", "exact_match", "test_f1", "test_exact_match"}
-    assert "10 examples to train on, 2 to measure on" in printed and "as cmrc" in printed
-    assert "1 of 3 test questions have no answer that cmrc can measure" in printed
+    assert "10 examples to train on, 2 to measure on" in printed
+    assert "test.json: 2 of 3 questions have an answer that cmrc can measure" in printed
     assert set(read_json(output / "test_predictions.json")) == {"0", "1", "2"}
 
 
-def test_only_questions_with_answers_are_scored(capsys):
+def test_only_questions_with_answers_are_scored():
     answer = bert_keras.datasets.squad.Answer("anna", 0)
     rows = [((answer,), False), ((), True), ((), False)]
     known, impossible, unknown = (
@@ -704,8 +714,9 @@ def test_only_questions_with_answers_are_scored(capsys):
     examples = [known, impossible, unknown]
 
     def questions(metric, examples):
+        labels = [bool(e.answers) or (metric == "squad_v2" and e.is_impossible) for e in examples]
         contexts = [example.context for example in examples]
-        return example_files.Questions(contexts, examples).measured_by(metric, "questions")
+        return example_files.Questions(contexts, examples, labels, metric)
 
     assert measures.measurable(questions("squad_v1", examples)) == [known]
     assert measures.measurable(questions("squad_v2", examples)) == [known, impossible]
@@ -723,7 +734,6 @@ def test_only_questions_with_answers_are_scored(capsys):
     qa.no_answer_threshold = None
     only = score("squad_v2", [known, unknown], found[::2], tune=True)
     assert only == {"f1": 100, "exact": 100, "HasAns_f1": 100, "HasAns_exact": 100}
-    assert "Only questions with an answer" in capsys.readouterr().out
     assert score("squad_v1", [impossible], found[:1]) == {}
 
 
@@ -749,7 +759,7 @@ def test_the_official_score_follows_from_the_file_and_is_printed(capsys, name, m
     questions = [("誰住在羅馬?", "安娜"), ("哪裡?", "羅馬")] * 3
     files = train_and_dev(one_per_context(CHINESE, *questions), name)
     assert read(QUESTIONS, **files).dev.metric == metric
-    assert f"Scored as {metric}; --metric chooses" in capsys.readouterr().out
+    assert f"an answer that {metric} can measure; --metric" in capsys.readouterr().out
     assert read(QUESTIONS, **files, metric="squad_v1").dev.metric == "squad_v1"
 
 
@@ -761,6 +771,8 @@ SST2 = {"dataset": "sst2", "dev_file": ["sentence", "a"]}
 UNANSWERED = squad(["a b", ("why?", ...)])
 UNLABELLED = "The dev examples must have"
 DEV = {"dev_file": "train"}
+MNLI = ["sentence1\tsentence2\tgold_label", "a\tb\tneutral", "c\td\tentailment"]
+SIMILAR = "pairs that are similar or not.* Received: "
 ONE_NAME_EACH = "--label_names must be different names, one for each"
 
 
@@ -777,7 +789,9 @@ ONE_NAME_EACH = "--label_names must be different names, one for each"
         (TEXTS, LABELLED, {"label_names": "a,b,c", **DEV}, ONE_NAME_EACH),
         (TEXTS, LABELLED, {"label_names": "a,a", **DEV}, ONE_NAME_EACH),
         (TEXTS, ["text\tlabel", "a\tyes", "b\tno"], {"label_names": "a,b", **DEV}, ONE_NAME_EACH),
-        (PAIRS, LABELLED, DEV, "--columns must name the two texts of a pair"),
+        (PAIRS, LABELLED, DEV, "--columns must name their two texts"),
+        (PAIRS, ["sentence\tlabel", "a\t1"], {"dataset": "sst2", **DEV}, SIMILAR + "sst2"),
+        (PAIRS, MNLI, {"dataset": "mnli", **DEV}, SIMILAR + "mnli"),
         (TEXTS, LABELLED, {"dev_file": "train", "output_dir": "train"}, "File exists"),
         (TEXTS, LABELLED, {"dev_file": "train", "output_dir": "train/x"}, "Not a directory"),
         (TAGS, ["a O", "b B-X", "", "0 0"], {}, "Received: '0' among"),
@@ -811,7 +825,7 @@ def test_files_are_refused_before_training(preset, monkeypatch, task, rows, valu
         (
             ["text\tlabel", "a\tno"],
             {"tag_column": "1"},
-            "takes --dataset, .* Received: --tag_column",
+            "Unknown command line flag 'tag_column'",
         ),
         (["text\tlabel", "a\tno"], {"problem_type": "regression"}, "problem_type"),
     ],
@@ -859,14 +873,12 @@ def test_models_that_train_does_not_make_are_not_measured(preset):
         (TEXTS, {"data_dir": ".", "train_file": __file__}, "Received: --data_dir, --train_file"),
         (TEXTS, {"dev_file": __file__}, "Pass --data_dir, .* or --train_file"),
         (TEXTS, {}, "Pass --data_dir, .* or --train_file .* none of these"),
-        (PAIRS, {"data_dir": ".", "dataset": "mnli"}, "pairs that are similar.* Received: mnli"),
-        (PAIRS, {"data_dir": ".", "dataset": "sst2"}, "pairs that are similar.* Received: sst2"),
         (TEXTS, {"crf": True}, "crf"),
         (TEXTS, {"batch_size": "1,x"}, "--batch_size"),
         (TEXTS, {"batch_size": 0}, "--batch_size"),
         (TEXTS, {"epochs": ""}, "--epochs"),
         (TEXTS, {"problem_type": "ranking"}, "multi_label"),
-        (TAGS, ["wnut17"], "takes only flags.*wnut17"),
+        (TAGS, ["wnut17"], "Write `train token_classification`.*wnut17"),
         ("tagging", {}, r"one of text_classification.*Received: 'tagging'"),
     ],
 )

@@ -166,7 +166,7 @@ def test_a_layout_gives_these_texts_and_labels(
             }
             kind = "tsv" if name.endswith(".txt") else format_of(name, None)
             rows = text_rows.read_rows(str(path), kind, (text,), **layout)
-            assert [row[0] for row in rows] == texts
+            assert [text for (text,), _ in rows] == texts
 
 
 @pytest.mark.parametrize(

@@ -281,7 +281,7 @@ def test_every_objective_resumes_from_a_checkpoint(documents_of_letters, tmp_pat
 # Real signals
 
 # Objective -> the tasks of the presets that it ends with, by folder.
-ENDS = {"both": {"": bert_keras.Pretraining}}
+ENDS = {"auto": {"": bert_keras.Pretraining}}
 if "ALL_KILLS" in os.environ:
     ENDS["replaced_tokens"] = {
         "": bert_keras.ReplacedTokenDetector,
