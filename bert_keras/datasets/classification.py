@@ -14,6 +14,7 @@ from bert_keras.datasets.files import check_at
 from bert_keras.datasets.label_parsing import is_missing, read_labels, remark_on_names
 from bert_keras.datasets.labelled_texts import LabelledTexts
 from bert_keras.datasets.table import (
+    accepted_records,
     as_text,
     find_column,
     find_name,
@@ -161,6 +162,7 @@ def read_texts(
     layout = {"encoding": encoding, "header": header, "wrong": wrong}
     needed = texts if may_lack_labels else columns
     records = read_records(path, separator, quoting, needed, **layout)
+    records = records if "answer" in columns else accepted_records(path, records)
     first = check_not_empty(next(records, ()), f"{path} must have rows after its header")
     known = list(first[1])
     if labels and may_lack_labels and all(_lacks_label(known, texts, x) for x in labels):

@@ -11,7 +11,7 @@ from bert_keras.checks import check_not_empty
 from bert_keras.datasets.files import check_at, read_lines
 from bert_keras.datasets.label_parsing import FEWEST_VALUES, do_recur, remark_on_names
 from bert_keras.datasets.labelled_texts import ExampleSet
-from bert_keras.datasets.table import find_name, kind_of, read_records, warn_of_rows
+from bert_keras.datasets.table import accepted_records, find_name, kind_of, warn_of_rows
 from bert_keras.datasets.tag_records import (
     SENTENCE_NAMES,
     TAG_NAMES,
@@ -112,9 +112,7 @@ def read_conll(
         ```
     """
     layout = tag_layout(path, word_column, tag_column)
-    records = _records_of_lines(path, layout) if layout.kind == "line" else read_records(path)
-    # Prodigy's rows that annotators rejected or ignored.
-    records = (row for row in records if row[1].get("answer") not in ("reject", "ignore"))
+    records = _records_of_lines(path, layout) if layout.kind == "line" else accepted_records(path)
     found = tag_sentences(path, records, layout, label_names, may_lack_tags)
     found = check_not_empty([*filter(None, found)], f"{path} must hold words")
     empty = [place for sentence in found for place, word, _ in sentence if not word.strip()]

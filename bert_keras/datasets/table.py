@@ -215,6 +215,17 @@ def as_list(value: Any) -> Any:
     return quoted or value.strip()[1:-1].split("," if "," in value else None)
 
 
+def accepted_records(path: Path, records: Iterable[Any] | None = None) -> Iterator[Any]:
+    """Yields a file's records that annotators accepted; a warning counts the others."""
+    left_out, count = [], 0
+    for count, (place, record) in enumerate(records or read_records(path), 1):  # noqa: B007
+        if record.get("answer") in ("reject", "ignore"):  # Prodigy's field.
+            left_out.append(place)
+        else:
+            yield place, record
+    warn_of_rows(path, left_out, count, "left out because annotators rejected or ignored them")
+
+
 def warn_of_rows(path: Path, places: Sequence[str], count: int, what: str) -> None:
     """Warns of some of `count` rows, if there are any: how many, and where the first ten are."""
     if places:

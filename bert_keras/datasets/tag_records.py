@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from bert_keras.checks import check_not_empty, is_int, require
 from bert_keras.datasets.files import check_at
-from bert_keras.datasets.table import as_list, as_text, find_name, read_records, warn_of_rows
+from bert_keras.datasets.table import accepted_records, as_list, as_text, find_name, warn_of_rows
 from bert_keras.tokenizers.words import find_words, number_words
 from bert_keras.types import Path
 
@@ -94,7 +94,7 @@ def find_fields(
     Raises:
         ValueError: there are no such fields. The message lists the fields of the first row.
     """
-    place, record = next(read_records(path), ("", {}))
+    place, record = next(accepted_records(path), ("", {}))
     header = [*check_not_empty(record, f"{path} must hold rows")]
 
     def find_fields(names, column):
@@ -112,7 +112,7 @@ def find_fields(
             sentence = numbers[0] if kind == "word" else None
             return TagLayout(kind, words[0], tags[0] if tags else tag_column, sentence)
     rule = "a row must have words and tags, a text and spans, or a word of a numbered sentence"
-    advice = "Name the fields to read by word_column and tag_column."
+    advice = "Name the fields by word_column and tag_column. In Label Studio, export JSON-MIN."
     check_at(f"{path}, {place}", False, rule, header, advice)
 
 
