@@ -11,6 +11,7 @@ from bert_keras.datasets import (
     read_conll,
     read_multiple_choice,
     read_squad,
+    read_texts,
     tag_layout,
 )
 
@@ -356,3 +357,18 @@ _OF_PRODIGY = [
 def test_annotation_tools_are_read_without_what_was_rejected(write, name, content):
     found = read_conll(write(name, content))
     assert found.words == [_TEXT.split()] and found.tags == [["B-PER", "O", "O", "B-LOC"]]
+
+
+def test_texts_that_annotators_rejected_are_left_out(write):
+    rows = [{**row, "label": "person"} for row in _OF_PRODIGY]
+    path = write("a.jsonl", content_of([*rows, {"text": "Rain", "label": "none"}]))
+    with pytest.warns(UserWarning, match=r"rejected or ignored them: 2 of 4 \(lines 2, 3\)"):
+        assert read_texts(path, ["text"], "label").texts == [_TEXT, "Rain"]
+    path = write("b.jsonl", content_of([{**row, "answer": "reject"} for row in rows]))
+    assert len(read_texts(path, ["text"], "answer").texts) == 3
+
+
+def test_label_studio_s_full_json_is_refused(write):
+    task = {"id": 1, "data": {"text": _TEXT}, "annotations": [{"result": []}]}
+    with pytest.raises(ValueError, match="In Label Studio, export JSON-MIN"):
+        read_conll(write("a.json", json.dumps([task])))
