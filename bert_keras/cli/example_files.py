@@ -63,14 +63,9 @@ def labels_of(examples):
     return getattr(examples, examples.columns[-1])
 
 
-def are_labelled(examples):
-    """Whether there are labels to train on or to measure by."""
-    return len(examples) > 0 and labels_of(examples) is not None
-
-
 def check_labelled(name, examples):
     """Raises `ValueError` if there are no labels; `name` begins the message."""
-    if not are_labelled(examples):
+    if not len(examples) or labels_of(examples) is None:
         raise ValueError(
             f"{name} must have labels. Received: {len(examples)} examples without any, as in "
             "GLUE's test sets. `train` takes such a file by --test_file."
@@ -277,7 +272,7 @@ def _read_known(known, folder):
     test = load("test_labelled" if "test_labelled" in files else "test")
     if train is None:
         train, dev = hold_out(dev, "the dev file", "training")
-    return Splits(train, dev, test if test and are_labelled(test) else None)
+    return Splits(train, dev, None if test is None or labels_of(test) is None else test)
 
 
 def read_texts(flags):

@@ -50,7 +50,7 @@ class Kind(NamedTuple):
         read: function from the flags of `train` to `Splits`.
         read_labelled: function from the flags of `evaluate`, a path and a model to examples to
             measure it on, whose labels it knows, or which `measure` checks.
-        measure: function from flags, a model and examples to `Measured`, see `measure_texts`.
+        measure: function from a model and examples to `Measured`, see `measure_texts`.
         verdict: function from scores and examples to a `Verdict`.
         data: `Option`s for its files, which `evaluate` takes too.
         model: `Option`s that `from_preset` takes as arguments of the same names, if given.

@@ -185,10 +185,7 @@ def plan_phases(flags):
     borders.append(flags.num_steps)
     lengths = [read_manifest(folder)["sequence_length"] for folder in folders]
     batch_sizes = [max(1, flags.batch_size * lengths[0] // length) for length in lengths]
-    return [
-        Phase(folder, heldout[i], batch_sizes[i], borders[i], borders[i + 1])
-        for i, folder in enumerate(folders)
-    ]
+    return [*map(Phase, folders, heldout, batch_sizes, borders, borders[1:])]
 
 
 def choose_objective(flags, phases):

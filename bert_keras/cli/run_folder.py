@@ -157,10 +157,9 @@ class RunFolder:
 
     def last_epoch(self, setting, seed):
         """Returns a trial's model (`None` if it has not begun), epochs done and history."""
-        if not self._has_begun or not (self.path / "epoch.json").exists():
-            return None, 0, {}
-        state = read_json(self.path / "epoch.json")
-        if (state["setting"], state["seed"]) != (setting, seed):
+        path = self.path / "epoch.json"
+        state = read_json(path) if self._has_begun and path.exists() else {}
+        if (state.get("setting"), state.get("seed")) != (setting, seed):
             return None, 0, {}
         print(f"Continuing after epoch {state['epoch']}.")
         model = keras.saving.load_model(self.path / f"epoch_{state['epoch']}.keras")

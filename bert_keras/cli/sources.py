@@ -24,28 +24,6 @@ TARGETS = {
 }
 
 
-def refuse_untrained(source, command, warned):
-    """Raises `ValueError`: a command needs parts of a model that start at random.
-
-    Args:
-        source: str.
-        command: str, such as `"classify"`.
-        warned: the warnings that `load` returned.
-    """
-    from bert_keras.cli.kinds import KINDS
-
-    tasks, advice = {x.model_class.answerers[0].method: x.name for x in KINDS[::-1]}, ""
-    if command in tasks:
-        advice = (
-            f" Train a model first: `bert-keras train {tasks[command]} --preset {source} "
-            f"--train_file FILE --output_dir output/mine`; `{command}` then takes output/mine."
-        )
-    raise ValueError(
-        f"{source} lacks a part that `{command}` needs. {warned[0]}{advice} Or name a checkpoint "
-        f"that was trained for `{command}`."
-    )
-
-
 def load(source, answerers=(), headless=(), command=None):
     """Returns a model and the warnings from loading it.
 
@@ -55,10 +33,12 @@ def load(source, answerers=(), headless=(), command=None):
             no such task, it is loaded as a task of the first. `()` for the source's own class.
         headless: likewise, without `answerers`, if the source holds no task at all; `()` for its
             backbone.
-        command: str, which needs all parts of the model; `None` for one that does not.
+        command: str, such as `"classify"`, which needs all parts of the model; `None` for one that
+            does not.
 
     Raises:
-        ValueError: the source is of a kind that cannot answer.
+        ValueError: the source is of a kind that cannot answer, or a part that the command needs
+            would start at random.
     """
     if runtime.is_exported(source):
         return runtime.load(source), []
@@ -74,9 +54,20 @@ def load(source, answerers=(), headless=(), command=None):
         else:
             model = _class_of(open_preset(source), answerers, headless).from_preset(source)
     warned = [str(x.message) for x in caught if issubclass(x.category, UserWarning)]
-    if command is not None and warned:
-        refuse_untrained(source, command, warned)
-    return model, warned
+    if command is None or not warned:
+        return model, warned
+    from bert_keras.cli.kinds import KINDS
+
+    tasks, advice = {x.model_class.answerers[0].method: x.name for x in KINDS[::-1]}, ""
+    if command in tasks:
+        advice = (
+            f" Train a model first: `bert-keras train {tasks[command]} --preset {source} "
+            f"--train_file FILE --output_dir output/mine`; `{command}` then takes output/mine."
+        )
+    raise ValueError(
+        f"{source} lacks a part that `{command}` needs. {warned[0]}{advice} Or name a checkpoint "
+        f"that was trained for `{command}`."
+    )
 
 
 def model_of_run(source):
@@ -125,8 +116,7 @@ def _class_of(preset, answerers, headless):
     if not answerers and (saved_class is not None or not headless):
         return saved_class or preset.registered_class(preset.backbone_name, Backbone)
     tasks = [x for x in vars(bert_keras).values() if isinstance(x, type) and "answerers" in vars(x)]
-    wanted = answerers or headless
-    tasks = tuple(task for cls in wanted for task in tasks if cls in task.answerers[:1])
+    tasks = tuple(x for cls in answerers or headless for x in tasks if cls in x.answerers[:1])
     return saved_class if saved_class is not None and issubclass(saved_class, tasks) else tasks[0]
 
 

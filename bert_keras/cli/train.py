@@ -188,6 +188,8 @@ def _run_trial(kind, flags, splits, run, number, setting, seed):
     model, num_epochs, history = run.last_epoch(setting, seed)
     if model is None:
         model = make_model(kind, flags, splits)
+        if not run.trials and model.tokenizer.unknown_token is not None:
+            _warn_of_unknown_tokens(flags, model.tokenizer, splits.train)
         model.compile(learning_rate=setting.get("learning_rate"), **kind.compile_options(flags))
     trial = {"setting": setting, "seed": seed}
     each_epoch, epochs = EachEpoch(run, trial, history), setting.get("epochs")
@@ -360,6 +362,19 @@ def check_can_measure():
     """Raises `ImportError` if a package that measures examples is missing."""
     for package in ("pandas", "scipy", "sklearn"):
         require(package, "measure", extra="examples")
+
+
+def _warn_of_unknown_tokens(flags, tokenizer, examples):
+    """Prints a warning if the vocabulary lacks a tenth of the first tokens to train on."""
+    column = example_files.texts_of(examples.take(slice(1000)))
+    ids, _ = tokenizer.flat_ids(column[0] if isinstance(column, tuple) else column)
+    share = np.sum(ids == tokenizer.unknown_token_id) / max(len(ids), 1)
+    if share > 0.1:
+        print(
+            f"Warning: {share:.0%} of the tokens to train on are not in the vocabulary of "
+            f"{flags.preset}. Pass a --preset for their language: bert_base_zh for Chinese, "
+            "bert_base_multi_cased for many others."
+        )
 
 
 def _sampled(kind, flags, splits):

@@ -279,6 +279,12 @@ def test_without_a_training_file_the_dev_file_is_split(run):
     assert "accuracy" in results
 
 
+def test_a_vocabulary_of_another_language_is_warned_of(run):
+    rows = [("text", "label"), *((f"\u4f60\u597d \u4e16\u754c {i}", i % 2) for i in range(8))]
+    _, printed, _ = run(TEXTS, **train_and_dev(rows), epochs=0)
+    assert "Warning: 8" in printed and "bert_base_zh" in printed
+
+
 def test_a_short_run_says_how_it_trains_and_how_good_it_is(
     preset, yes_and_no, capsys, monkeypatch, recwarn
 ):
