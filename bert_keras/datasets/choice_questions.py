@@ -125,16 +125,14 @@ def read_multiple_choice(path: Path) -> MultipleChoiceExamples:
         examples.contexts[0], examples.choices[0][examples.labels[0]]
         ```
     """
-    contexts, choices, labels = [], [], []
+    rows = []
     for place, record in read_records(path):
         place = f"{path}, {place}"
-        context, options, label = _read_row(place, record)
-        fits = not labels or (label is None) == (labels[0] is None)
+        rows.append(_read_row(place, record))
+        label, fits = rows[-1][2], (rows[-1][2] is None) == (rows[0][2] is None)
         check_at(place, fits, "either all rows have a label or none has one", label)
-        contexts.append(context)
-        choices.append(options)
-        labels.append(label)
-    check_not_empty(contexts, f"{path} must hold examples")
+    check_not_empty(rows, f"{path} must hold examples")
+    contexts, choices, labels = map(list, zip(*rows, strict=True))
     labels = None if labels[0] is None else np.array(labels, "int32")
     return MultipleChoiceExamples(contexts, choices, labels)
 
@@ -161,6 +159,8 @@ def _read_row(place, record):
     are_texts = isinstance(options, list) and options
     are_texts = are_texts and all(isinstance(x, str) for x in (*texts.values(), *options))
     check_at(place, are_texts, "contexts and choices must be texts", (*texts.values(), options))
+    fits = "premise" not in texts or [*texts.values()][1] in ("cause", "effect")
+    check_at(place, fits, "the question on a premise must be 'cause' or 'effect'", texts)
     if before := texts.get(layout.before):
         # A choice fills the gap of a text, or continues it.
         filled = [re.sub("_+", lambda gap, option=option: option, before) for option in options]

@@ -191,9 +191,7 @@ def read_texts(
         values, names = read_labels(cells, places, titles, problem_type, label_separator, names)
         has_label = [value is not None for value in values]
         if any(has_label):
-            unlabelled = [
-                place for place, value in zip(places, values, strict=True) if value is None
-            ]
+            unlabelled = [x for x, y in zip(places, has_label, strict=True) if not y]
             word = cells[has_label.index(False)][0] if unlabelled else None
             why = f"left out because they have no label, such as {word!r} (label_names may name it)"
             warn_of_rows(path, unlabelled, len(rows), why)

@@ -24,7 +24,7 @@ from bert_keras.types import Path
 
 # Such as `# text`, `###MEDLINE:95369245` (JNLPBA), `#sent_id=1`.
 _COMMENT = re.compile(r"#([\s#]|$|\w+ ?=)")
-_ENDINGS = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".bmes", ".bioes")
+_ENDINGS = (".conll", ".conllu", ".bio", ".iob", ".iob2", ".bmes", ".bioes", ".ann")
 _LINES_LOOKED_AT = 1000
 _NUMBER = re.compile(r"\d+([-.]\d+)?")  # Of a word, or of its sentence and of the word.
 _ENTITY_TAG = re.compile("O|[BIESLUM][-_].+")
@@ -155,6 +155,8 @@ def tag_layout(
     Raises:
         ValueError: that is in doubt.
     """
+    is_brat, advice = str(path).lower().endswith(".ann"), "Its tools/anntoconll.py writes CoNLL."
+    check_at(path, not is_brat, "brat's own format is not read", ".ann", advice)
     has_names = any(isinstance(column, str) for column in (word_column, tag_column))
     if has_names or kind_of(path) != "tsv":
         return find_fields(path, word_column, tag_column)

@@ -19,7 +19,7 @@ from bert_keras.datasets.labelled_texts import LabelledTexts
 from bert_keras.types import Path
 
 
-def _task(texts, label, names, layouts=(), files=None, **options):
+def _task(texts, label, names, layouts=(), files=None, more="", **options):
     """Returns a task.
 
     Args:
@@ -28,20 +28,16 @@ def _task(texts, label, names, layouts=(), files=None, **options):
         names: str, the names of the classes, in the order of their numbers.
         layouts: tuple of `Layout`, further ones.
         files: dict of str, a split's file names, separated by blanks, besides `SPLIT.tsv`.
+        more: str, likewise, the file names of every split that `files` lacks.
         **options: see `ClassificationTask`.
     """
-    files = dict.fromkeys(("train", "dev", "test"), "") | (files or {})
+    files = dict.fromkeys(("train", "dev", "test"), more) | (files or {})
     return ClassificationTask(
         (*(Layout(tuple(x.split(",")), label) for x in [texts] if x), *layouts),
         tuple(names.split()),
         files={x: (f"{x}.tsv", *more.format(split=x).split()) for x, more in files.items()},
         **options,
     )
-
-
-def _files(names):
-    """Returns the further file names of each split."""
-    return dict.fromkeys(("train", "dev", "test"), names)
 
 
 _SENTENCES = "sentence1,sentence2"
@@ -110,20 +106,20 @@ GLUE_TASKS = types.MappingProxyType(
         # Chinese reviews of hotels, books and computers.
         "chnsenticorp": _task("text_a", "label", "negative positive"),
         # CLUE, Xu et al. 2020: do two questions to a bank ask the same?
-        "afqmc": _task(_SENTENCES, "label", "different same", files=_files("{split}.json")),
+        "afqmc": _task(_SENTENCES, "label", "different same", more="{split}.json"),
         # Bowman et al. 2015. `gold_label` is "-" where the five annotators did not agree.
         "snli": _task(
             _SENTENCES,
             "gold_label",
             **_INFERENCE,
-            files=_files("snli_1.0_{split}.jsonl snli_1.0_{split}.txt"),
+            more="snli_1.0_{split}.jsonl snli_1.0_{split}.txt",
         ),
         # Hu et al. 2020: inference in Chinese, with training sets of four sizes.
         "ocnli": _task(
             _SENTENCES,
             "label",
             **_INFERENCE,
-            files=_files("{split}.json {split}.50k.json ocnli_{split}.json {split}.jsonl"),
+            more="{split}.json {split}.50k.json ocnli_{split}.json {split}.jsonl",
         ),
         # Demszky et al. 2020: text, numbers of its emotions, id of the comment.
         "goemotions": _task("", None, _EMOTIONS, (Layout((0,), 1),), problem_type="multi_label"),

@@ -182,8 +182,9 @@ def kind_of(path: Path) -> str:
     kind = format_of(path, "text")
     if kind == "text" and os.path.isfile(path):  # Not a pipe, which can be read only once.
         lines = read_lines(path, allow_nul=True, encoding="latin-1")
-        head = "".join(itertools.islice(filter(str.strip, lines), 2))
-        kind = "json" if re.match(r'\s*[\[{]\s*["\[{]', head) else kind
+        head = "".join(itertools.islice(filter(str.strip, lines), 3))
+        # A text, and what stands after it in a list or an object.
+        kind = "json" if re.match(r'\s*(\[\s*)?[\[{]\s*"([^"\\]|\\.)*"\s*[,:]', head) else kind
     return kind.replace("text", "tsv")
 
 
@@ -211,6 +212,8 @@ def as_list(value: Any) -> Any:
                 raise
             found = ast.literal_eval(value.strip())
         return [*found] if isinstance(found, (list, tuple, set)) else [found]
+    if "..." in _QUOTED.sub("", value):  # NumPy leaves out the middle of a long array.
+        return value
     quoted = [single or double for single, double in _QUOTED.findall(value)]
     return quoted or value.strip()[1:-1].split("," if "," in value else None)
 

@@ -97,7 +97,7 @@ def find_fields(
     place, record = next(accepted_records(path), ("", {}))
     header = [*check_not_empty(record, f"{path} must hold rows")]
 
-    def find_fields(names, column):
+    def fields_of(names, column):
         """Returns the fields that `column` gives, else those that have one of the names."""
         if is_int(column):
             return [x for n, x in enumerate(header) if column in (n, n - len(header))]
@@ -105,9 +105,9 @@ def find_fields(
         return [header[place] for name in wanted for place in find_name(header, name)[:1]]
 
     for kind, word_names, tag_names, form, tag_form in _LAYOUTS:
-        words = [x for x in find_fields(word_names, word_column) if _has_form(record[x], form)]
-        tags = [x for x in find_fields(tag_names, tag_column) if _has_form(record[x], tag_form)]
-        numbers = [x for x in find_fields(SENTENCE_NAMES, None) if x not in (*words, *tags)]
+        words = [x for x in fields_of(word_names, word_column) if _has_form(record[x], form)]
+        tags = [x for x in fields_of(tag_names, tag_column) if _has_form(record[x], tag_form)]
+        numbers = [x for x in fields_of(SENTENCE_NAMES, None) if x not in (*words, *tags)]
         if words and (tags or not tag_names) and (numbers or kind != "word"):
             sentence = numbers[0] if kind == "word" else None
             return TagLayout(kind, words[0], tags[0] if tags else tag_column, sentence)

@@ -81,6 +81,7 @@ def test_contexts_choices_and_labels_of_each_layout(
         ),
         ([JOINED | {"startphrase": 7}], "contexts and choices must be texts"),
         ([{"question": "Where?"}], "line 1: a row must have the fields of one of these layouts"),
+        ([CAUSE | {"ask-for": "why"}], "line 1: .*must be 'cause' or 'effect'.*'why'"),
         ([CAUSE | {"premise": None}], "be texts"),
         ([SWAG | {"sent2": None}], "line 1: .*be texts"),
         ([SWAG | {"ending3": 3}], "line 1: .*be texts"),

@@ -51,6 +51,8 @@ LAYOUTS = [
         for about, each in (("commas", ","), ("semicolons", ";"), ("pipes", "|"), ("tabs", "\t"))
     ),
     case("comma called tsv", "a.tsv", LINES, **PLAIN),
+    *(case(f"{text} is not JSON", "a.txt", f"{text}\tyes\nb\tno\n", [text, "b"], text="0",
+           label="1") for text in ("[[a]] b", '{"a" b', "{{a}}")),
     case("separator by flag", "a.txt", LINES.replace(",", "^"), separator="^", **PLAIN),
     case("Excel's sep line", "a.csv", "sep=^\r\n" + LINES.replace(",", "^"), **PLAIN),
     case("DOS line ends", "a.csv", LINES.replace("\n", "\r\n"), **PLAIN),

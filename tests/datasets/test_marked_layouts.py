@@ -188,6 +188,8 @@ NO_TAGS = [{"tokens": ["a", "b"], "ner_tags": ["O"]}]
         ("a.jsonl", [{"text": "EU", "label": {"X": {"EU": [[0, 1]]}}}], "a span must be a start"),
         ("a.csv", CELLS.splitlines()[0] + "\n", r"must hold rows\. Received: none"),
         ("a.csv", CELLS.replace("POS", "Tag"), "more than one column 'Tag'"),
+        ("a.csv", CELLS.replace("', '", "' ... '"), "line 2: each word needs one tag"),
+        ("a.ann", "T1\tPER 0 3\tAda\n", "brat's own format is not read.*anntoconll"),
         ("a", TAGS_LIKE_WORDS, "must be a column of tags.*tag0"),
     ],
 )
