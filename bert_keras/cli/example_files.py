@@ -158,8 +158,8 @@ def check_paths(flags):
     has_files = "--train_file" in passed or "--dev_file" in passed
     if ("--data_dir" in passed and has_files) or not {"--data_dir", "--train_file"} & {*passed}:
         raise ValueError(
-            "Pass --data_dir, whose files are found by their names, or --train_file and "
-            f"--dev_file. Received: {', '.join(passed) or 'none of these'}."
+            "Pass --data_dir, whose files are found by their names, or --train_file, with or "
+            f"without --dev_file. Received: {', '.join(passed) or 'none of these'}."
         )
 
 

@@ -86,7 +86,7 @@ def parse(command, about, groups, arguments, usage=""):
 def _define(values, title, option):
     name, kind, default, about, least, most, _ = option
     value = None if default is REQUIRED else default
-    options = {"flag_values": values, "module_name": title, "required": default is REQUIRED}
+    options = {"flag_values": values, "module_name": title}
     options |= {"name": name, "default": value, "help": about}
     if isinstance(kind, tuple):
         flags.DEFINE_enum(enum_values=kind, **options)
@@ -97,3 +97,5 @@ def _define(values, title, option):
         flags.DEFINE(_PARSERS[kind](least, most), **options)
     else:
         _DEFINE[kind](**options)
+    if default is REQUIRED:
+        flags.register_validator(name, lambda x: x is not None, f"Pass it. {about}", values)

@@ -345,7 +345,7 @@ def test_convert_asks_another_backend_for_its_format(
         (("classify", "PRESET", "--input", "nothing.txt"), "not found"),
         (("classify", "PRESET", "x", "--top_k", "2"), "Unknown command line flag 'top_k'"),
         (("classify", "PRESET", "x", "--columns", "a,b,c"), "--columns"),
-        (("convert", "PRESET", "x"), "--to must have a value"),
+        (("convert", "PRESET", "x"), "--to=None: Pass it. Format that `convert` writes"),
         (("classify", "PRESET", "a", "b", "c", "--columns", "x,y"), "one text each for x and y"),
         (("classify", "PRESET", "x", "--input_format", "csv"), "or from --input"),
         (("classify", "PRESET", "x", "--output", "x.tsv"), "text, JSON lines or CSV"),

@@ -247,7 +247,7 @@ def test_the_folder_of_a_vocabulary_is_made_before_training(last_line, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "--input must have a value"),
+        ([], "--input=None: Pass it. Text files"),
         (["--input=x", "--output_dir="], "must be in files"),
         (["--input=TEXT", "--word_segmenter=jieba"], "must be module:function. Received: 'jieba'"),
     ],

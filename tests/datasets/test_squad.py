@@ -77,11 +77,11 @@ def changed(change):
     [
         ("[1]", "must be a list of JSON objects"),
         ('{"data": [', "line 1, column 11"),
-        (lambda c, p: c.pop("data"), "'context' must be of type str. Received: None"),
+        (lambda c, p: c.pop("data"), "'context' is missing. Received: .'version'"),
         (lambda c, p: c.update(data={}), "must be a list of JSON objects"),
         (lambda c, p: c.update(data=[]), "must hold questions"),
         (lambda c, p: c.update(data=["x"]), "must be a list of JSON objects"),
-        (lambda c, p: p.pop("context"), r"row 1.paragraphs\[0\]: 'context' must be of type"),
+        (lambda c, p: p.pop("context"), r"row 1.paragraphs\[0\]: 'context' is missing"),
         (lambda c, p: p.update(context=" "), r"row 1.paragraphs\[0\]: a context must not be blank"),
         (lambda c, p: p["qas"][0].pop("id"), r"paragraphs\[0\].qas\[0\]: 'id' must be of type str"),
         (lambda c, p: p["qas"].append(5), r"qas\[1\]: a JSON object is needed. Received: 5"),
