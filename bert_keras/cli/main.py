@@ -263,8 +263,7 @@ def _output(name, flags):
     is_shown = path is None and sys.stdout.isatty()
     if name == "embed" and not flags.output_format and str(path).endswith(".npy"):
         return path, is_shown, "vectors"
-    output_format = flags.output_format
-    output_format = output_format or format_of(path or "", "text" if is_shown else "jsonl")
-    if output_format in ("tsv", "parquet"):
+    output_format = flags.output_format or format_of(path or "", "text" if is_shown else "jsonl")
+    if output_format in ("tsv", "parquet", "excel"):
         raise ValueError(f"Answers are text, JSON lines or CSV. Received: --output {path}.")
     return path, is_shown, output_format

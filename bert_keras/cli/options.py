@@ -85,9 +85,8 @@ def parse(command, about, groups, arguments, usage=""):
 
 def _define(values, title, option):
     name, kind, default, about, least, most, _ = option
-    value = None if default is REQUIRED else default
-    options = {"flag_values": values, "module_name": title}
-    options |= {"name": name, "default": value, "help": about}
+    options = {"flag_values": values, "module_name": title, "name": name, "help": about}
+    options["default"] = None if default is REQUIRED else default
     if isinstance(kind, tuple):
         flags.DEFINE_enum(enum_values=kind, **options)
     elif isinstance(kind, list):

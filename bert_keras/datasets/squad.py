@@ -153,7 +153,7 @@ def _checked(place, record, key, kind):
     """Returns a field of a record; raises `ValueError` unless it is of a kind."""
     check_at(place, isinstance(record, dict), "a JSON object is needed", record)
     check_at(place, key in record, f"{key!r} is missing", [*record])
-    value = record[key]
-    fits = is_int(value) if kind is int else isinstance(value, kind)  # A bool is no int here.
-    check_at(place, fits, f"{key!r} must be of type {kind.__name__}", value)
-    return value
+    # In Python a bool is an int, in this format it is not.
+    fits = is_int(record[key]) if kind is int else isinstance(record[key], kind)
+    check_at(place, fits, f"{key!r} must be of type {kind.__name__}", record[key])
+    return record[key]

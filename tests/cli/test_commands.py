@@ -345,6 +345,7 @@ def test_convert_asks_another_backend_for_its_format(
         (("classify", "PRESET", "--input", "nothing.txt"), "not found"),
         (("classify", "PRESET", "x", "--top_k", "2"), "Unknown command line flag 'top_k'"),
         (("classify", "PRESET", "x", "--columns", "a,b,c"), "--columns"),
+        (("classify", "PRESET", "x", "--output", "a.xlsx"), "Answers are text, JSON lines or CSV"),
         (("convert", "PRESET", "x"), "--to=None: Pass it. Format that `convert` writes"),
         (("classify", "PRESET", "a", "b", "c", "--columns", "x,y"), "one text each for x and y"),
         (("classify", "PRESET", "x", "--input_format", "csv"), "or from --input"),
