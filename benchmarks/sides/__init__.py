@@ -22,8 +22,6 @@ VARIANTS = {
     "bert_keras_mixed": ("bert_keras", ("inference",), {"dtype": "mixed_bfloat16"}),
     # Computes activations again instead of keeping them.
     "bert_keras_remat": ("bert_keras", ("train_step",), {"remat": True}),
-    # Sorts 50 batches by length together, as transformers does when it groups by length.
-    "bert_keras_grouped": ("bert_keras", ("epoch",), {"bucket_window": 50}),
     # Does not group by length, which is its default.
     "hugging_face_random": ("hugging_face", ("epoch",), {"sampling": "random"}),
     "hugging_face_compiled": (

@@ -59,11 +59,7 @@ def epoch(job):
     labels = jobs.labels(len(jobs.columns(job)[0]))
     classifier.compile(package.AdamW(5e-5))
 
-    def run():
-        window = job.get("bucket_window")
-        classifier.fit(texts, labels, job["batch"], epochs=1, bucket_window=window, verbose=0)
-
-    return run
+    return lambda: classifier.fit(texts, labels, job["batch"], epochs=1, verbose=0) and None
 
 
 def pretraining_step(job):

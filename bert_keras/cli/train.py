@@ -56,7 +56,7 @@ FILES = (
 )
 BUCKET_WINDOW = (
     "Batches that are sorted by length together, which saves padding; 1 keeps them random. By "
-    "default a twentieth of an epoch, at least 4 and at most 100."
+    "default a quarter of an epoch, at least 4 and at most 100."
 )
 EPOCHS = "Passes over the training set. By default 3, and more for few examples."
 RATE = "Peak after 10 % warm-up. By default 5e-5, and more for few steps."

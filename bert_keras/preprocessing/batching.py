@@ -188,7 +188,7 @@ class BucketedBatches(keras.utils.PyDataset):
         seed: int.
         window: int, how many batches are sorted together. Larger windows waste less on padding, but
             mix lengths less; if labels correlate with lengths, a batch of one length is a biased
-            sample, which costs accuracy on small sets. By default a twentieth of the epoch's
+            sample, which costs accuracy on small sets. By default a quarter of the epoch's
             batches, at least 4 and at most 100. 1 is a random order.
         buckets: increasing ints; `None` for those of the rows, or else `buckets_of` their
             `max_length`. Ready inputs have one length.
@@ -226,7 +226,7 @@ class BucketedBatches(keras.utils.PyDataset):
         batch_size = DEFAULT_BATCH_SIZE if batch_size is None else batch_size
         self.batch_size = check_int("batch_size", batch_size)
         if window is None:
-            window = min(max(len(rows) // (20 * batch_size), 4), 100)
+            window = min(max(len(rows) // (4 * batch_size), 4), 100)
         self.window = check_int("window", window)
         self.rows = rows
         self.labels = self.sample_weight = None

@@ -151,7 +151,7 @@ def test_little_is_wasted_on_padding():
     assert len({length for _, length in batches.batches}) <= len(batches.buckets)
 
 
-@pytest.mark.parametrize(("num_rows", "window"), [(1, 4), (3668, 5), (5749, 8), (67349, 100)])
+@pytest.mark.parametrize(("num_rows", "window"), [(1, 4), (3668, 28), (5749, 44), (67349, 100)])
 def test_small_sets_sort_fewer_batches_together(num_rows, window):
     assert batches_of([5] * num_rows, batch_size=32).window == window
 
