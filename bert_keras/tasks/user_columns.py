@@ -388,19 +388,20 @@ def check_labels_and_weights(task, x, y, sample_weight=None):
     per_label = any(kind is None or kind.per_token for kind in kinds)
     # A loss of one's own may return one value for each label.
     per_label |= not task.recipe.uses_task_loss or overrides(task, "compute_loss", "train_step")
-    # Of masked tokens, each has a weight.
-    fills = any(kind and kind.per_token and kind.name == "places" for kind in kinds)
+    # Each masked token has the weight of its row.
+    of_rows = any(kind and kind.per_token and kind.name == "places" for kind in kinds)
+    of_rows |= not per_label
     labels = y if is_ready and per_label else None
     if is_ready and isinstance(y, dict):
         is_by_output = isinstance(sample_weight, dict)
         sample_weight = {n: sample_weight.get(n) if is_by_output else sample_weight for n in y}
     if not isinstance(sample_weight, dict):
-        return _checked_weights(sample_weight, count, labels, fills)
+        return _checked_weights(sample_weight, count, labels, of_rows)
     labels = labels if isinstance(labels, dict) else {}
-    return {n: _checked_weights(w, count, labels.get(n), fills) for n, w in sample_weight.items()}
+    return {n: _checked_weights(w, count, labels.get(n), of_rows) for n, w in sample_weight.items()}
 
 
-def _checked_weights(weights, count, labels, fills):
+def _checked_weights(weights, count, labels, of_rows):
     """Returns the weights of `count` examples, `None` for 1, or of their `labels`, if any."""
     rule = "Sample weights must be finite numbers"
     try:
@@ -412,13 +413,13 @@ def _checked_weights(weights, count, labels, fills):
     if array.ndim:
         rule = "There must be as many sample weights as examples"
         check_same_length(rule, examples=range(count), **{"sample weights": array})
-    if array.shape == (count, 1) and (labels is None or fills):
+    if array.shape == (count, 1) and of_rows:
         array = array[:, 0]
     sizes = (count,) if labels is None else tuple(np.shape(labels))
     if array.shape != (count, 1):
         shape, advice = sizes[: max(array.ndim, 1)], "Pass one weight for each example."
         check_shape("Sample weights", array, shape, advice=advice)
-    return np.broadcast_to(array[:, None], sizes) if fills and array.ndim < len(sizes) else array
+    return np.broadcast_to(array[:, None], sizes) if of_rows and array.ndim < len(sizes) else array
 
 
 def check_bucket_window(bucket_window, columns, shuffle):

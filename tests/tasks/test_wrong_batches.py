@@ -138,6 +138,15 @@ def test_weights_of_another_shape_are_refused_before_any_step(task):
     assert narrow == flat
 
 
+def test_a_loss_of_each_label_has_a_column_of_weights():
+    several = tiny_classifier(problem_type="multi_label", num_classes=3, dropout=0.0)
+    several.compile("sgd", loss=lambda y_true, y_pred: (y_true - y_pred) ** 2)
+    x, weights = ["a", "b", "c", "d"], np.array([1.0, 2.0, 0.5, 3.0])
+    expected = np.mean(weights[:, None] * several.predict(x, verbose=0) ** 2)
+    found = several.evaluate(x, np.zeros((ROWS, 3)), sample_weight=weights[:, None], verbose=0)
+    assert found[0] == pytest.approx(expected, rel=1e-5)
+
+
 @pytest.mark.each_backend
 def test_a_batch_may_be_tensors_of_pytorch(task):
     import torch
