@@ -29,7 +29,8 @@ class RelevanceCrossentropy(SmoothedLoss):
         **kwargs: `reduction`, `name`, `dtype`, see `keras.losses.Loss`.
 
     Call arguments:
-        y_true: float `(batch, num_candidates)`, relevance from 0 to 1.
+        y_true: float `(batch, num_candidates)`, relevance from 0 to 1; of one candidate also
+            `(batch,)`.
         y_pred: float `(batch, num_candidates)`, logits.
         sample_weight: float `(batch,)`, or `None` for 1 everywhere.
     """
@@ -43,7 +44,7 @@ class RelevanceCrossentropy(SmoothedLoss):
         self.pos_weight = check_number("pos_weight", pos_weight, above=0.0)
 
     def call(self, y_true, y_pred):
-        labels, exists = _labels(y_true)
+        labels, exists = _labels(ops.reshape(y_true, ops.shape(y_pred)))
         labels = (1 - self.label_smoothing) * labels + 0.5 * self.label_smoothing
         losses = self.pos_weight * labels * ops.softplus(-y_pred)
         losses = (losses + (1 - labels) * ops.softplus(y_pred)) * exists

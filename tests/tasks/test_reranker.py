@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from checks import compute, to_numpy
 from theirs import exported_model, outputs_of
-from tiny import tiny_backbone, tiny_preprocessor
+from tiny import ready_inputs, tiny_backbone, tiny_preprocessor
 
 import bert_keras
 from bert_keras.training import (
@@ -135,6 +135,12 @@ def test_training_lowers_the_cross_entropy_of_relevance():
     assert before == pytest.approx(expected, abs=1e-5)
     reranker.fit((QUERIES, TEXTS), labels, epochs=10, verbose=0)
     assert reranker.evaluate((QUERIES, TEXTS), labels, verbose=0)[0] < before
+
+
+def test_one_batch_has_the_loss_of_its_pairs(shared):
+    inputs, labels = ready_inputs(4, 6), np.array([0.0, 1.0, 1.0, 0.25])
+    expected = shared.evaluate(inputs, labels, verbose=0)
+    np.testing.assert_allclose(shared.test_on_batch(inputs, labels), expected, rtol=1e-5)
 
 
 def test_another_loss_takes_labels_of_any_size():
