@@ -178,6 +178,13 @@ class ClassAnswerer(Answerer):
         super().__init__(settings, packer, **options)
         self.names = list(settings["label_names"] or range(settings["num_classes"]))
         self.threshold = check_threshold(self.threshold, self.names)
+        if settings["problem_type"] != "multi_label" and np.any(
+            self.threshold != THRESHOLD.default
+        ):
+            raise ValueError(
+                "`threshold` is for models with several labels per text. Received: one for a "
+                f"model of the problem type {settings['problem_type']!r}. Leave it out."
+            )
 
     def columns(self, *columns):
         """Returns columns of texts, one or two; a tuple of two str is one pair."""

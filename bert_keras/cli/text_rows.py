@@ -33,7 +33,7 @@ def rows_of_arguments(texts, columns, has_list):
     """Returns the rows in arguments: one for each if there is one column, else one for all."""
     if len(columns) == 1:
         return [((text,), {}) for text in texts]
-    return [(_checked(texts, columns, has_list, "The arguments"), {})]
+    return [(_checked(texts, columns, has_list, "Arguments:"), {})]
 
 
 def layout_of(path, kind, columns, separator=None, encoding=None):
