@@ -878,7 +878,7 @@ def test_models_that_train_does_not_make_are_not_measured(preset):
         (TEXTS, {"data_dir": ".", "dev_file": __file__}, "Received: --data_dir, --dev_file"),
         (TEXTS, {"data_dir": ".", "train_file": __file__}, "Received: --data_dir, --train_file"),
         (TEXTS, {"dev_file": __file__}, "Pass --data_dir, .* or --train_file"),
-        (TEXTS, {}, "Pass --data_dir, .* or --train_file .* none of these"),
+        (TEXTS, {}, "Pass --data_dir, .* or --train_file, .* none of these"),
         (TEXTS, {"crf": True}, "crf"),
         (TEXTS, {"batch_size": "1,x"}, "--batch_size"),
         (TEXTS, {"batch_size": 0}, "--batch_size"),
