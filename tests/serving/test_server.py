@@ -695,7 +695,7 @@ def test_a_terminated_command_first_answers_pending_requests(tmp_path):
                     if session.get(f"{address}/health").status_code == 200:
                         break
                 time.sleep(0.1)
-            asked = threads.submit(session.post, address, json={"inputs": ["a b c"] * 300})
+            asked = threads.submit(session.post, address, json={"inputs": ["a b c " * 20] * 300})
             nothing = 'bert_keras_waiting_rows{model="preset"} 0.0'
             while nothing in session.get(f"{address}/metrics").text:
                 time.sleep(0.01)
