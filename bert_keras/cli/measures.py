@@ -85,8 +85,8 @@ def measure_texts(model, examples, tune=False, thresholds=None, answers=None):
         functions = {"pearson": scipy.stats.pearsonr, "spearman": scipy.stats.spearmanr}
         return Measured({x: float(f(true, found).statistic) for x, f in functions.items()}, files)
 
-    said = [{*map(str, x["labels"] if is_several else [x["label"]])} for x in answers]
-    chosen = np.array([[name in row for name in names] for row in said], int)
+    predicted = [{*map(str, x["labels"] if is_several else [x["label"]])} for x in answers]
+    chosen = np.array([[name in row for name in names] for row in predicted], int)
     true_rows = true if is_several else np.eye(len(names), dtype=int)[true]
     found = chosen if is_several else chosen.argmax(axis=1)
 

@@ -35,8 +35,8 @@ class _Several(flags.ArgumentParser):
         self.syntactic_help = f"several: {parser.syntactic_help}".rstrip(": ")
 
     def parse(self, argument):
-        parts = argument if isinstance(argument, list) else argument.split(",")
-        return [self.parser.parse(part) for part in parts]
+        values = argument if isinstance(argument, list) else argument.split(",")
+        return [self.parser.parse(value) for value in values]
 
 
 def passed_flags(values, names):

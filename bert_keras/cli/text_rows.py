@@ -187,8 +187,8 @@ def in_words(answer):
             probability = answer.get("probability")
             if probability is None:
                 probability = answer["probabilities"][answer.get("index", answer[key])]
-            said = "no answer" if answer[key] == "" else answer[key]
-            return f"{said} {probability:.3f}"
+            text = "no answer" if answer[key] == "" else answer[key]
+            return f"{text} {probability:.3f}"
     if "labels" in answer:
         return ", ".join(map(str, answer["labels"])) or "no label"
     scores = answer.get("scores", [answer["score"]] if "score" in answer else None)

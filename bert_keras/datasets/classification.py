@@ -158,11 +158,11 @@ def read_texts(
     check_at(path, len(labels) < 2 or problem_type == "multi_label", rule, labels)
     # If the surplus of a row moved the label's column, what stands there would be no score.
     wrong = wrong_rows or ("cut" if problem_type == "regression" else "refuse")
-    header = not all(map(is_number, columns))
-    layout = {"encoding": encoding, "header": header, "wrong": wrong}
+    layout = {"encoding": encoding, "header": not all(map(is_number, columns)), "wrong": wrong}
     needed = texts if may_lack_labels else columns
     records = read_records(path, separator, quoting, needed, **layout)
-    records = records if "answer" in columns else accepted_records(path, records)
+    if not any(is_number(x) or x.casefold() == "answer" for x in columns):
+        records = accepted_records(path, records)
     first = check_not_empty(next(records, ()), f"{path} must have rows after its header")
     known = list(first[1])
     if labels and may_lack_labels and all(_lacks_label(known, texts, x) for x in labels):

@@ -104,8 +104,8 @@ def remark_on_names(path: Path, values: Sequence[str], may_be_joined: bool = Tru
 
     def remark(what, names):
         if names:
-            shown = ", ".join(f"{_readable(x)} ({counts[x]})" for x in names[:10])
-            warnings.warn(f"{path}: labels {what}: {shown}.", stacklevel=3)
+            examples = ", ".join(f"{_readable(x)} ({counts[x]})" for x in names[:10])
+            warnings.warn(f"{path}: labels {what}: {examples}.", stacklevel=3)
 
     for name in sorted(counts):
         alike[_without_spelling(name)].append(name)

@@ -134,8 +134,8 @@ def find_column(path: Path, header: Sequence[str], column: str | int) -> int:
     if not places and is_number(column) and -size <= int(column) < size:
         places = [int(column) % size]
     rule = f"the header has {'more than one' if places else 'no'} column {column!r}"
-    advice = "Name those to read (--columns, --label_column); without a header, columns are "
-    advice += "numbers from 0. `separator` is what separates them."
+    advice = "Name those to read (--columns, --label_column) and what separates them "
+    advice += "(--separator); without a header, columns are numbers from 0."
     check_at(path, len(places) == 1, rule, [*header], advice)
     return places[0]
 

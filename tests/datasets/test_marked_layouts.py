@@ -367,7 +367,8 @@ def test_texts_that_annotators_rejected_are_left_out(write):
     with pytest.warns(UserWarning, match=r"rejected or ignored them: 2 of 4 \(lines 2, 3\)"):
         assert read_texts(path, ["text"], "label").texts == [_TEXT, "Rain"]
     # Who names that column wants its values.
-    assert len(read_texts(path, ["text"], "answer", may_lack_labels=True).texts) == 4
+    for column in ("answer", "Answer", "-2"):
+        assert len(read_texts(path, ["text"], column, may_lack_labels=True).texts) == 4
 
 
 def test_label_studio_s_full_json_is_refused(write):
