@@ -35,12 +35,6 @@ def test_answers_have_the_form_of_their_problem():
     assert class_answers(LOGITS[:0], "single_label", NAMES) == []
 
 
-def test_a_label_counts_from_its_own_threshold():
-    for threshold in ([0.6, 0.9, 0.8], {"c": 0.8, "b": 0.9, "a": 0.6}):
-        answers = class_answers(LOGITS, "multi_label", NAMES, check_threshold(threshold, NAMES))
-        assert [answer["labels"] for answer in answers] == [["c"], ["a"]]
-
-
 @pytest.mark.parametrize(
     ("threshold", "message"),
     [

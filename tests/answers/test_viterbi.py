@@ -62,10 +62,3 @@ def test_the_sums_over_a_long_text_are_exact():
     chain = zeros, zeros, np.zeros((TAGS, TAGS))  # Words do not depend on each other.
     [found] = viterbi.tag_probabilities([rows], tuple(x.astype("float32") for x in chain))
     np.testing.assert_allclose(found, softmax(rows.astype("float64")), atol=1e-9)
-
-
-def test_without_a_chain_each_word_is_decoded_alone(logits):
-    found = viterbi.best_tags(logits), viterbi.tag_probabilities(logits)
-    for rows, tags, probabilities in zip(logits, *found, strict=True):
-        assert tags.tolist() == rows.argmax(-1).tolist()
-        np.testing.assert_array_equal(probabilities, softmax(rows))

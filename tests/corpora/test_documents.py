@@ -31,12 +31,6 @@ def check_same(tokenizer, cached, texts):
     np.testing.assert_array_equal(actual[1], expected[1])
 
 
-def test_cached_words_have_the_tokenizers_own_ids(tokenizer):
-    cached = CachedTokenizer(tokenizer)
-    for texts in (TEXTS, TEXTS[::-1], ["new words, the fox"], [], [""], ["", ""]):
-        check_same(tokenizer, cached, texts)
-
-
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.text(st.one_of(st.sampled_from(" aß.#[文\u0301\n"), st.characters()), max_size=12))

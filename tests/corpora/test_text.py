@@ -56,12 +56,6 @@ def test_a_line_of_megabytes_is_one_passage(write):
     assert first == "first" and second == line.strip()
 
 
-def test_invalid_bytes_are_named(write):
-    path = write("bad.txt", b"good\n\nb\xe9d\n")
-    with pytest.raises(ValueError, match=r"bad\.txt, line 3, byte 7: 0xe9 is not UTF-8"):
-        list(read_documents(path))
-
-
 @pytest.mark.parametrize(
     ("name", "options", "error", "message"),
     [

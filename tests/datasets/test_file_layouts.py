@@ -59,6 +59,7 @@ LAYOUTS = [
     case("Mac line ends", "a.csv", LINES.replace("\n", "\r"), **PLAIN),
     case("byte order mark", "a.csv", LINES.encode("utf-8-sig"), **PLAIN),
     case("UTF-16", "a.csv", LINES.replace(",", "\t").encode("utf-16"), **PLAIN),
+    case("UTF-16, high bytes first", "a.csv", b"\xfe\xff" + LINES.encode("utf-16-be"), **PLAIN),
     *(case(each, "a.csv", "text,label\nÜber,ja\nNö,nein\n".encode(each), ["Über", "Nö"],
            names="ja nein", labels=[0, 1], encoding=each) for each in ("cp1252", "utf-16-be")),
     case("gb18030", "a.csv", "text,label\n酒店,好\n房,坏\n".encode("gb18030"), ["酒店", "房"],

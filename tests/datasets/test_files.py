@@ -17,17 +17,6 @@ def test_only_newline_ends_a_line(write):
     assert list(read_lines(write("t.txt", text))) == ["a\x85b\u2028c\x0cd\x1ce\n", "\u00a0f"]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be-bom", "gzip"])
-def test_encodings_announced_by_a_mark_give_the_same_text(write, encoding):
-    text = "naïve café\r\n中文 🙂\nlast"
-    encoded = {
-        "utf-16-be-bom": lambda: b"\xfe\xff" + text.encode("utf-16-be"),
-        "gzip": lambda: gzip.compress(text.encode("utf-8-sig")),
-    }.get(encoding, lambda: text.encode(encoding))()
-    path = write("t.txt", encoded)
-    assert list(read_lines(str(path))) == ["naïve café\r\n", "中文 🙂\n", "last"]
-
-
 def test_a_mark_inside_the_text_is_kept(write):
     assert list(read_lines(write("t.txt", "a\n\ufeffb\n"))) == ["a\n", "\ufeffb\n"]
 

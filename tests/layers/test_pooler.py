@@ -19,9 +19,3 @@ def test_a_mean_in_half_precision_is_rounded_once(has_mask):
     assert pooled.dtype == states.dtype
     rounded = ops.cast(ops.cast(expected, "bfloat16"), "float32")
     assert_close(ops.cast(pooled, "float32"), rounded, 0)
-
-
-@pytest.mark.once
-def test_an_unknown_pooling_is_refused():
-    with pytest.raises(ValueError, match=r"`pooling` must be one of .*'avg'"):
-        pool({"sequence_output": np.ones((1, 2, 3), "float32")}, None, "avg")

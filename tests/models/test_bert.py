@@ -1,4 +1,3 @@
-import keras
 import numpy as np
 import pytest
 from checks import (
@@ -45,16 +44,6 @@ def test_dropout_is_active_in_training_only(rates, is_random):
     for one, other in ((first, second), (first, plain)):
         difference = np.abs(one - other).max()
         assert difference > 1e-4 if is_random else difference < 1e-6
-
-
-def test_a_functional_model_takes_the_backbone_as_a_layer():
-    backbone = tiny_backbone()
-    token_ids = keras.Input((None,), dtype="int32")
-    model = keras.Model(token_ids, backbone({"token_ids": token_ids})["pooled_output"])
-    assert_close(
-        model.predict(np.ones((2, 3), "int32"), verbose=0),
-        backbone({"token_ids": np.ones((2, 3), "int32")})["pooled_output"],
-    )
 
 
 def test_in_a_causal_model_later_tokens_change_nothing_before_them(tmp_path):

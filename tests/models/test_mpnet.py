@@ -3,13 +3,11 @@ import pytest
 from checks import (
     TINY,
     check_backbone,
-    check_config_is_refused,
     check_gradients,
     check_parity,
     random_reference,
     to_numpy,
 )
-from files import read_json
 from keras import ops
 
 import bert_keras
@@ -47,20 +45,3 @@ def test_gradients_equal_those_of_transformers(remat, tmp_path):
     reference, inputs = random_reference("MPNet", 0, max_position_embeddings=16)
     found = check_gradients(reference, inputs, tmp_path, remat=remat)
     assert np.abs(found["encoder/attention_bias/table/embeddings"]).max() > 1e-3
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("relative_attention_num_buckets", 16),
-        ("pad_token_id", 0),
-        ("type_vocab_size", 2),
-        ("hidden_act", "mish"),
-        ("is_decoder", True),
-    ],
-)
-def test_unsupported_configs_are_refused_before_weights_are_read(key, value, tmp_path):
-    tiny_backbone().export_to_huggingface(tmp_path)
-    config = read_json(tmp_path / "config.json") | {key: value}
-    message = rf"`{key}` in `.*config\.json` must be one of"
-    check_config_is_refused(tmp_path, config, message)

@@ -3,7 +3,6 @@
 import functools
 import itertools
 
-import keras
 import numpy as np
 import pytest
 from hypothesis import given
@@ -182,19 +181,6 @@ def test_unshuffled_batches_keep_their_order_and_restore_that_of_the_data():
     assert (rows_of(batches), batches.epoch) == (first, 0)
 
 
-def test_labels_and_weights_follow_their_rows():
-    labels, weights = np.arange(10) * 2, np.arange(10) / 10
-    batches = batches_of([5] * 10, labels, weights, batch_size=4)
-    for index in range(len(batches)):
-        inputs, y, w = batches[index]
-        assert y.tolist() == (inputs["token_ids"][:, 0] * 2).tolist()
-        assert w.tolist() == (inputs["token_ids"][:, 0] / 10).tolist()
-    named = batches_of([5] * 10, {"a": labels, "b": list(range(10))})
-    inputs, y = named[0]
-    assert y["a"].tolist() == [2 * label for label in y["b"].tolist()]
-    assert len(batches_of([5] * 10)[0]) == 1
-
-
 def test_labels_per_token_are_padded_and_padding_has_no_weight():
     labels = Ragged.from_rows([[1, 2, 3], [4]])
     by_token = Ragged.from_rows([[0, 1, 0], [1]], dtype=np.float32)
@@ -227,49 +213,3 @@ def test_rows_that_fill_up_the_last_batch_have_no_weight(sample_weight, each):
     ragged = Ragged.from_rows([[1, 1]] * 3)
     batches = batches_of([2] * 3, ragged, batch_size=2, pad_last_batch=True)
     assert sum(batches[index][2].sum() for index in range(2)) == 6
-
-
-def test_batches_for_prediction_can_have_a_budget_of_tokens():
-    rng = np.random.default_rng(0)
-    lengths = rng.permutation(np.repeat([16, 48, 64, 92], 12)) - rng.integers(0, 4, 48)
-    batches = sorted_batches(lengths, token_budget=200)
-    sizes = [len(rows) for rows, _ in batches]
-    assert all(n * length <= 200 for n, (_, length) in zip(sizes, batches, strict=True))
-    assert {*sizes} >= {2, 3, 4, 12}
-    rows = Rows(lengths)
-    outputs = [(indices, make_inputs(indices, 96)["token_ids"][:, 0]) for indices, _ in batches]
-    assert rows.collect(outputs).tolist() == [*range(48)]
-
-
-def small_model():
-    token_ids = keras.Input((None,), dtype="int32", name="token_ids")
-    # All tokens of a row are its number, so the length does not change the output.
-    row = keras.layers.GlobalMaxPooling1D()(keras.layers.Embedding(50, 3)(token_ids))
-    model = keras.Model({"token_ids": token_ids}, keras.layers.Dense(1)(row))
-    model.compile(keras.optimizers.SGD(1e-6), "mse", jit_compile=False)
-    return model
-
-
-@pytest.mark.also_on("tensorflow")
-@pytest.mark.each_backend
-def test_fit_evaluate_and_predict_read_every_batch_of_varying_length():
-    lengths = np.random.default_rng(0).integers(1, 90, 50)
-    read = []
-
-    class Recording(BucketedBatches):
-        def __getitem__(self, index):
-            read.append((self.epoch, index))
-            return super().__getitem__(index)
-
-    batches = batches_of(lengths, np.zeros(50), kind=Recording, batch_size=8)
-    checks = batches_of(lengths, np.zeros(50), batch_size=8, shuffle=False)
-    model = small_model()
-    model.fit(batches, epochs=3, validation_data=checks, verbose=0)
-    assert batches.epoch == 3
-    assert {pair for pair in read if pair[0] < 3} == set(itertools.product(range(3), range(7)))
-    model.evaluate(checks, verbose=0)
-    options = {"batch_size": 8, "shuffle": False, "pad_last_batch": True}
-    inputs = batches_of(lengths, **options)
-    outputs = inputs.restore_order(model.predict(inputs, verbose=0))
-    expected = model.predict_on_batch(make_inputs(np.arange(50), 4))
-    np.testing.assert_allclose(outputs, expected, atol=1e-6)

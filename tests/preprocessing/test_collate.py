@@ -108,15 +108,6 @@ def test_packed_pairs_have_special_tokens_and_are_never_too_long(rows, max_lengt
         assert packed == list(pack_one(first[: kept[0]], second[: kept[1]], length))
 
 
-def test_arrays_are_int32_and_padded_to_the_given_length():
-    inputs = pack([[7]], [[]], **IDS, max_length=16, length=6)
-    assert sorted(inputs) == ["padding_mask", "segment_ids", "token_ids"]
-    assert {array.dtype for array in inputs.values()} == {np.dtype("int32")}
-    assert inputs["token_ids"].tolist() == [[CLS, 7, SEP, SEP, PAD, PAD]]
-    assert inputs["segment_ids"].tolist() == [[0, 0, 0, 1, 0, 0]]
-    assert inputs["padding_mask"].tolist() == [[1, 1, 1, 1, 0, 0]]
-
-
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [

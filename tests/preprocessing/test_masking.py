@@ -1,8 +1,5 @@
 """Masks have the shares and the shapes that BERT, SpanBERT and ALBERT describe."""
 
-import json
-
-import keras
 import numpy as np
 import pytest
 
@@ -238,11 +235,3 @@ def test_a_tokenizer_gives_the_kinds_of_its_tokens():
     assert kinds.mask_id == MASK
     assert kinds.is_special.tolist() == [True] * 5 + [False] * 3
     assert kinds.continues_word.tolist() == [False] * 6 + [True, False]
-
-
-def test_settings_survive_json_and_keras():
-    settings = Masking(0.2, 0.7, 0.2, "spans", 30, 0.3, 5)
-    config = json.loads(json.dumps(settings.get_config()))
-    assert Masking.from_config(config).get_config() == config
-    saved = keras.saving.serialize_keras_object(settings)
-    assert keras.saving.deserialize_keras_object(saved).get_config() == config

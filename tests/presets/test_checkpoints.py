@@ -103,13 +103,6 @@ def test_an_export_states_the_padding_id(tmp_path):
         assert read_json(folder / "config.json")["pad_token_id"] == expected
 
 
-def test_a_missing_head_starts_at_random_with_a_warning(tmp_path):
-    tiny_backbone().save_to_preset(tmp_path)
-    tiny_preprocessor().tokenizer.save(tmp_path)
-    with pytest.warns(UserWarning, match="head/dense/kernel, head/dense/bias"):
-        assert bert_keras.TextClassifier.from_preset(tmp_path).num_classes == 2
-
-
 @pytest.mark.parametrize("options", [{"num_classes": 5}, {"label_names": [*"vwxyz"]}], ids=str)
 def test_another_number_of_classes_gets_a_new_head_and_a_warning(theirs, options):
     with pytest.warns(UserWarning, match="num_classes"):

@@ -42,27 +42,9 @@ def test_outputs_equal_transformers(checkpoint, reference):
     assert_outputs_equal(backbone, outputs_of(reference.bert))
 
 
-@pytest.mark.parametrize("checkpoint", ["hugging_face", "tf1"], indirect=True)
-def test_a_missing_pooler_is_named_in_a_warning(checkpoint):
-    folder, format = checkpoint
-    format.rewrite(folder, lambda t: {k: x for k, x in t.items() if "pooler" not in k})
-    with pytest.warns(UserWarning, match="pooler/dense/kernel, pooler/dense/bias"):
-        bert_keras.BertBackbone.from_preset(folder)
-
-
 def test_a_missing_head_is_named_in_a_warning(checkpoint):
     with pytest.warns(UserWarning, match="head/dense/kernel, head/dense/bias"):
         bert_keras.TokenClassifier.from_preset(checkpoint[0], num_classes=4)
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_preset_of_ours_that_is_saved_from_it_gives_the_same(checkpoint, tmp_path):
-    classifier = bert_keras.TextClassifier.from_preset(checkpoint[0])
-    classifier.save_to_preset(tmp_path / "ours")
-    expected = classifier.predict(["a b"], verbose=0)
-    shutil.rmtree(checkpoint[0])
-    again = bert_keras.TextClassifier.from_preset(tmp_path / "ours")
-    np.testing.assert_array_equal(again.predict(["a b"], verbose=0), expected)
 
 
 @pytest.mark.parametrize("checkpoint", ["hugging_face", "tf1"], indirect=True)

@@ -42,13 +42,6 @@ def test_the_pretraining_heads_are_loaded(folder, reference):
     np.testing.assert_allclose(actual["next_sentence"], logits, atol=1e-5)
 
 
-def test_one_of_the_pretraining_heads_may_be_missing(folder):
-    rewrite_tf1(folder, lambda t: {k: v for k, v in t.items() if "seq_relationship" not in k})
-    with pytest.warns(UserWarning, match="head/next_sentence/dense/kernel") as caught:
-        bert_keras.Pretraining.from_preset(folder)
-    assert "masked_lm" not in str(caught[0].message)
-
-
 @pytest.mark.filterwarnings("error::UserWarning")
 def test_a_classifier_of_googles_script_brings_its_head(folder, reference):
     rng = np.random.default_rng(1)

@@ -250,50 +250,6 @@ def test_layers_of_one_s_own_in_a_subclass_add_their_losses(tmp_path):
 # Tutorials
 
 
-def long_backbone(**options):
-    return tiny_backbone(max_sequence_length=128, dropout=0.0, **options)
-
-
-@pytest.mark.filterwarnings("error::UserWarning")
-def test_semantic_similarity_with_a_recurrent_layer_on_pairs(tmp_path):
-    backbone, preprocessor = long_backbone(has_pooler=False), tiny_preprocessor()
-    pairs = preprocessor(TEXTS, TEXTS[::-1])
-    x = keras.layers.Bidirectional(keras.layers.LSTM(4, return_sequences=True))(
-        backbone.output["sequence_output"]
-    )
-    x = keras.layers.concatenate(
-        [keras.layers.GlobalAveragePooling1D()(x), keras.layers.GlobalMaxPooling1D()(x)]
-    )
-    model = keras.Model(backbone.input, keras.layers.Dense(3, activation="softmax")(x))
-    kernel = keras.ops.convert_to_numpy(backbone.token_embedding.embeddings).copy()
-    for is_trained in (False, True):
-        backbone.trainable = is_trained
-        model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
-        model.fit(pairs, LABELS, epochs=1, verbose=0)
-        change = keras.ops.convert_to_numpy(backbone.token_embedding.embeddings) - kernel
-        assert (np.abs(change).max() > 0) == is_trained
-    np.testing.assert_allclose(model.predict(pairs, verbose=0).sum(axis=1), 1, atol=1e-5)
-    # Training goes on where it was, with the state of the optimizer.
-    model.save(tmp_path / "model.keras")
-    again = keras.models.load_model(tmp_path / "model.keras")
-    for one in (model, again):
-        one.fit(pairs, LABELS, epochs=1, shuffle=False, verbose=0)
-    np.testing.assert_allclose(
-        again.predict(pairs, verbose=0), model.predict(pairs, verbose=0), atol=1e-6
-    )
-
-
-def test_many_labels_from_strings_of_tf_data():
-    labels = np.array([[1, 0, 1], [0, 1, 0], [0, 1, 1], [1, 0, 0], [0, 0, 1]])
-    task = bert_keras.TextClassifier(
-        tiny_backbone(), 3, tiny_preprocessor(), problem_type="multi_label"
-    )
-    dataset = as_tensorflow((TEXTS, labels), 2)
-    task.fit(dataset, validation_data=dataset, epochs=1, verbose=0)
-    expected = task.evaluate(TEXTS, labels, batch_size=2, verbose=0, return_dict=True)
-    assert task.evaluate(dataset, verbose=0, return_dict=True) == pytest.approx(expected, abs=1e-5)
-
-
 @pytest.mark.also_on("tensorflow")
 @pytest.mark.each_backend
 @pytest.mark.eager

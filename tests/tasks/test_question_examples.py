@@ -3,10 +3,8 @@ import pytest
 from bert_keras.datasets import QuestionExample
 from bert_keras.datasets.squad import Answer
 from bert_keras.tasks.question_examples import (
-    UNUSABLE,
     as_columns,
     read_answers,
-    right_answers,
 )
 
 pytestmark = pytest.mark.once
@@ -16,20 +14,6 @@ CONTEXT = "Normandy is in France."
 
 def example(*answers, question="Where?", is_impossible=False):
     return QuestionExample("q", question, CONTEXT, tuple(map(Answer._make, answers)), is_impossible)
-
-
-def test_examples_give_the_first_answer_that_stands_in_the_context():
-    rows = [
-        example(("France", 14), ("France", 15)),
-        example(is_impossible=True),
-        example(("Spain", -1)),
-        example(("France", 15), question=" "),
-    ]
-    (questions, contexts), answers = as_columns(rows)
-    assert questions == ["Where?", "Where?", "Where?", " "]
-    assert contexts == [CONTEXT] * 4
-    assert answers == [("France", 15), None, UNUSABLE, UNUSABLE]
-    assert right_answers(rows, None) == [["France", "France"], [], ["Spain"], ["France"]]
 
 
 def test_examples_with_further_answers_are_refused():

@@ -415,6 +415,7 @@ def test_labels_of_classes_are_numbers_or_one_hot_for_either_loss():
         losses = [classifier.evaluate(TEXTS, y, verbose=0)[0] for y in (LABELS, np.eye(2)[LABELS])]
         assert losses == pytest.approx([expected] * 2, rel=1e-5)
     classifier.compile(loss="sparse_categorical_crossentropy")
+    assert classifier.evaluate(TEXTS, LABELS, verbose=0)[0] == pytest.approx(expected, rel=1e-5)
     with pytest.raises(ValueError, match="'categorical_crossentropy'"):
         classifier.fit(TEXTS, SHARES)
 

@@ -74,16 +74,6 @@ def test_equal_to_torch(label_smoothing):
     assert_value(found, expected, rtol=1e-5)
 
 
-def test_class_weights_equal_torch():
-    logits, labels = random_case(shape=(8,))
-    class_weights = np.array([1.0, 2.0, 0.5, 3.0, 1.0], "float32")
-    expected = functional.cross_entropy(
-        torch.tensor(logits), torch.tensor(labels), weight=torch.tensor(class_weights)
-    )
-    loss = SparseCrossentropy()(labels, logits, class_weights[labels])
-    assert_value(loss, expected, rtol=1e-5)
-
-
 @pytest.mark.each_backend
 def test_span_loss_is_the_mean_of_both_ends():
     model = keras.Sequential([keras.Input((2,)), Ends()])
