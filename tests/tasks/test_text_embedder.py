@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from checks import assert_close, check_task, to_numpy
 from theirs import exported_model, outputs_of
-from tiny import ready_inputs, tiny_backbone, tiny_task
+from tiny import ready_inputs, tiny_task
 
 import bert_keras
 from bert_keras.training.contrastive import MultipleNegativesRanking
@@ -73,13 +73,6 @@ def test_columns_are_embedded_text_by_text(shared):
     assert_close(shared.predict(inputs, verbose=0), shared(inputs), 1e-6)
 
 
-def test_vectors_keep_float32_in_mixed_precision():
-    half = bert_keras.TextEmbedder(tiny_backbone(dtype="mixed_bfloat16"))
-    vectors = half.predict(ready_inputs(3, 7), verbose=0)
-    assert vectors.dtype == "float32"
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=-1), 1, atol=1e-5)
-
-
 def test_search_finds_what_cosines_say(shared):
     documents = [*PAIRS[0][:4], "meows a meows"]
     hits = shared.semantic_search("a cat", documents, top_k=3)
@@ -104,15 +97,6 @@ def test_a_last_batch_is_not_filled_up_with_false_negatives():
     parts = [float(to_numpy(loss(np.arange(len(v)), v))) for v in (vectors[:4], vectors[4:])]
     expected = (4 * parts[0] + 1 * parts[1]) / 5
     assert embedder.evaluate(x, batch_size=4, verbose=0) == pytest.approx(expected, abs=1e-4)
-
-
-@pytest.mark.each_backend
-@pytest.mark.eager
-def test_ready_columns_train_too():
-    embedder = tiny_embedder(preprocessor=None, objective="similarity")
-    embedder.compile("sgd")
-    history = embedder.fit(ready_inputs(4, 2, 7), np.zeros(4), epochs=1, verbose=0)
-    assert np.isfinite(history.history["loss"][0])
 
 
 def test_an_exported_folder_is_one_of_sentence_transformers(shared, tmp_path):

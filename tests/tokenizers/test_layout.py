@@ -80,5 +80,13 @@ def test_without_a_template_the_layout_is_berts(processor):
     assert tokenizer.get_config() == expected.get_config()
 
 
+def test_a_token_may_be_a_whole_word(tmp_path):
+    backend = tokenizers.Tokenizer(tokenizers.models.WordLevel(IDS, unk_token="[UNK]"))
+    backend.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    backend.post_processor = processors.RobertaProcessing(*ENDS)
+    backend.save(str(tmp_path / "tokenizer.json"))
+    assert Tokenizer.load(tmp_path).encode("a ab b").pieces == ["[CLS]", "a", "[UNK]", "b", "[SEP]"]
+
+
 def test_a_layout_of_one_value_has_the_same_lengths():
     assert Layout((7,), (8, 8), (9,), 0).of(1) == Layout((1,), (1, 1), (1,), 0)

@@ -256,6 +256,11 @@ def half(name="kernel"):
             lambda: AdamW(use_ema=True, ema_overwrite_frequency=2, gradient_accumulation_steps=2),
             "ema_overwrite_frequency",
         ),
+        *(
+            (lambda x=x: layer_wise_decay(tiny_backbone(), x), "`rate`")
+            for x in (0.0, 1.5, float("nan"), "0.9")
+        ),
+        (lambda: layer_wise_decay(tiny_backbone(), 0.9, head=-1.0), "`head`"),
     ],
 )
 def test_impossible_settings_are_refused(call, message):
