@@ -183,11 +183,11 @@ def test_unshuffled_batches_keep_their_order_and_restore_that_of_the_data():
 
 def test_labels_per_token_are_padded_and_padding_has_no_weight():
     labels = Ragged.from_rows([[1, 2, 3], [4]])
-    by_token = Ragged.from_rows([[0, 1, 0], [1]], dtype=np.float32)
+    by_token = Ragged.from_rows([[0, 1.5, 0], [1]])
     for given_weights, expected in [
         (None, [[1, 1, 1, 0], [1, 0, 0, 0]]),
         ([0.5, 2.0], [[0.5, 0.5, 0.5, 0], [2, 0, 0, 0]]),
-        (by_token, [[0, 1, 0, 0], [1, 0, 0, 0]]),
+        (by_token, [[0, 1.5, 0, 0], [1, 0, 0, 0]]),
     ]:
         _, y, weights = fixed([3, 1], labels, given_weights)[0]
         assert y.tolist() == [[1, 2, 3, 0], [4, 0, 0, 0]]

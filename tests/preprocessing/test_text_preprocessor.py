@@ -61,6 +61,7 @@ def test_inputs_equal_hugging_faces(kind, max_length, byte_pair, tmp_path):
         assert set(inputs) == set(names)
         for name, array in inputs.items():
             np.testing.assert_array_equal(array, expected[THEIR_NAMES[name]])
+            assert array.dtype == "int32"
 
 
 @pytest.mark.parametrize(

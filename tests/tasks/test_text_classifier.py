@@ -256,7 +256,7 @@ def test_multi_label_answers_with_every_label_above_the_threshold():
     answer = classifier.classify("a b c")
     above = [name for name, p in answer["probabilities"].items() if p >= 0.5]
     one_each = [0.0, 1.0, 1.0]
-    by_name = dict(zip("abg", (0.0, 1.0, 1.0), strict=True))
+    by_name = dict(zip("gab", (1.0, 0.0, 1.0), strict=True))
     expected = [(0.5, above), (0.0, [*"agb"]), (1.0, []), (one_each, ["a"]), (by_name, ["a"])]
     for threshold, names in expected:
         assert classifier.classify("a b c", threshold=threshold)["labels"] == names
