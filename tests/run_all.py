@@ -56,14 +56,12 @@ ONCE = [
     "tests/tasks/test_tagging_words.py",
     "tests/test_checks.py",
     "tests/test_imports.py",
-    "tests/test_skips.py",
     "tests/test_typing.py",
 ]
 # The files among these that compute on a backend.
 ON_EACH = (
     "tests/answers/test_viterbi.py",
     "tests/metrics/test_streaming.py",
-    "tests/preprocessing/test_batching.py",
 )
 
 # Tests compile hundreds of tiny models, so compilation must be fast, not the program.

@@ -213,26 +213,6 @@ def test_a_valid_file_that_was_compressed_is_read(members, tmp_path):
     assert model.classify("a b")["label"] in (0, 1)
 
 
-LARGE = {"hidden_dim": 2**15, "intermediate_dim": 2**17, "num_layers": 8}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (CONFIGS["a million layers"], "must be an int from"),
-        (CONFIGS["rows without number"], "must be an int from"),
-        (in_backbone(**LARGE), "are allowed"),
-        (CONFIGS["a path for a vocabulary"], "vocabulary"),
-    ],
-)
-def test_constructors_refuse_large_sizes_and_paths_when_keras_itself_loads(
-    members, tmp_path, change, message
-):
-    packed(with_config(members, change), tmp_path / "x.keras")
-    with pytest.raises((ValueError, TypeError), match=message):
-        keras.saving.load_model(tmp_path / "x.keras")
-
-
 # Format -> the file with its config, and how it is loaded.
 FORMATS = {
     "own_preset": ("config.json", Backbone.from_preset),

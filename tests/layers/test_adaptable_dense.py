@@ -78,15 +78,6 @@ def test_one_step_of_gradient_descent_is_the_formula_derived_by_hand():
     assert_close(layer.bias, bias, 0)
 
 
-def test_merging_keeps_the_output_and_leaves_a_plain_layer():
-    layer = adapted_layer(activation="tanh")
-    before = to_numpy(layer(x))
-    layer.merge_adapter()
-    assert_close(layer(x), before)
-    assert not layer.has_adapter
-    assert [v.name for v in layer.weights] == ["kernel", "bias"]
-
-
 def test_a_file_holds_the_matrices_and_not_their_product():
     layer, store = adapted_layer(), {}
     layer.save_own_variables(store)

@@ -17,7 +17,6 @@ from checks import (
 )
 
 import bert_keras
-from bert_keras.layers.disentangled_attention import rows_of_distances
 from bert_keras.presets.assign import head_weights
 from bert_keras.presets.safetensors_io import WEIGHTS_FILE, read_safetensors, write_safetensors
 
@@ -61,16 +60,6 @@ def reference_of(architecture="Model", **overrides):
 )
 def test_it_keeps_the_contract(options, golden, tmp_path):
     check_backbone(tiny_backbone(**options), golden, tmp_path)
-
-
-def test_near_distances_have_a_row_each_and_far_ones_share_rows():
-    # As the paper's code computes them.
-    buckets = {0: 0, 1: 1, 127: 127, 128: 128, 129: 129, 200: 169, 300: 207, 511: 255}
-    rows = rows_of_distances(256, 512)
-    for distance, bucket in buckets.items():
-        assert (rows[512 + distance], rows[512 - distance]) == (256 + bucket, 256 - bucket)
-    assert (rows[0], rows[-1]) == (0, 511)
-    np.testing.assert_array_equal(rows_of_distances(None, 3), [0, 1, 2, 3, 4, 5, 5])
 
 
 @pytest.mark.parametrize("name", CONFIGS)

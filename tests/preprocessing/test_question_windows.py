@@ -132,21 +132,6 @@ def test_an_answer_keeps_the_marks_that_the_tokenizer_strips():
 
 
 @pytest.mark.parametrize(
-    ("questions", "contexts", "name", "text"),
-    [
-        (["a", "\x00"], ["b", "c"], "question", "\x00"),
-        (["a", "b"], ["c", "\u200b"], "context", "\u200b"),
-    ],
-)
-def test_texts_without_tokens_are_named_with_their_index(questions, contexts, name, text):
-    windows = windows_of(questions, contexts)
-    assert windows.without_tokens == {1: (name, text)}
-    with pytest.raises(ValueError, match=f"Every {name} needs a token.*index 1: "):
-        windows.check_has_tokens()
-    windows_of(["a"], ["b"]).check_has_tokens()
-
-
-@pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: windows_of([], []), "At least one question"),

@@ -125,12 +125,6 @@ def test_the_tokenizers_length_is_the_default():
     assert TextPreprocessor(tokenizer, max_length=20).max_length == 20
 
 
-def test_texts_are_truncated_by_the_given_strategy():
-    tokenizer = WordPieceTokenizer(VOCABULARY)
-    preprocessor = TextPreprocessor(tokenizer, max_length=4, truncation="tail")
-    assert preprocessor("a b c")["token_ids"].tolist() == [[2, 6, 7, 3]]
-
-
 def test_config_and_assets_restore_the_preprocessor(tmp_path):
     tokenizer = WordPieceTokenizer(VOCABULARY)
     made = TextPreprocessor(tokenizer, 9, "head").for_inputs(["token_ids"])

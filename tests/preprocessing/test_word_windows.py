@@ -26,11 +26,6 @@ def test_words_without_tokens_become_unknown(tokenizer):
     assert words == [[0, 1, 2], [], [3], [4, 5, 6, 7]]
 
 
-def test_no_sentences_give_no_windows(tokenizer):
-    windows = WordRows(TextPacker(tokenizer, 10), [], stride=4)
-    assert len(windows.ids) == len(windows.words) == len(windows.sentences) == 0
-
-
 @pytest.mark.parametrize("kind", ["word piece", "byte pair"])
 @pytest.mark.parametrize(("max_length", "stride"), [(3, 1), (4, 1), (7, 2), (7, 9), (16, 7)])
 def test_every_word_counts_once_at_its_first_piece(tokenizer, byte_pair, kind, max_length, stride):

@@ -1,7 +1,6 @@
 import re
 import warnings
 
-import keras
 import numpy as np
 import pytest
 import scipy.special
@@ -292,18 +291,6 @@ def set_tags(tagger, tags):
     kernel = np.zeros((16, len(NAMES)), "float32")
     kernel[range(len(NAMES)), range(len(NAMES))] = 5
     tagger.head.dense.kernel.assign(kernel)
-
-
-def test_without_a_chain_the_score_is_the_mean_softmax_of_the_words(shared):
-    answer = shared.tag([SENTENCES[0]])[0]
-    logits = shared.predict(SENTENCES[:1], verbose=0)[0]
-    probabilities = to_numpy(keras.ops.softmax(logits)).max(-1)
-    for entity in answer["entities"]:
-        first = entity["start"] and answer["text"][: entity["start"]].count(" ")
-        size = 1 + entity["text"].count(" ")
-        np.testing.assert_allclose(
-            entity["score"], probabilities[first : first + size].mean(), rtol=1e-5
-        )
 
 
 def test_the_chain_decides_over_the_whole_sentence():

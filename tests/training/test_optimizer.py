@@ -340,28 +340,6 @@ def test_weights_in_bfloat16_move_by_the_rate():
     np.testing.assert_allclose(to_numpy(variable), 1 - 2.0**-6, rtol=2**-8)
 
 
-@pytest.mark.parametrize(
-    ("task", "frozen"),
-    [
-        pytest.param("TextClassifier", "embeddings", marks=pytest.mark.filterwarnings("ignore")),
-        ("Pretraining", None),
-    ],
-)
-@pytest.mark.filterwarnings("error")
-def test_layer_wise_decay_finds_the_parts_of_a_backbone_with_any_name(task, frozen):
-    backbone = tiny_backbone(name="encoder_of_mine")
-    model = getattr(bert_keras, task)(backbone, frozen=frozen)
-    optimizer = AdamW(learning_rate_multipliers=layer_wise_decay(backbone, 0.5, head=3.0))
-    optimizer.build(model.trainable_variables)
-    parts = {"embeddings": 0.125, "encoder/layer_0": 0.25, "encoder/layer_1": 0.5, "pooler": 1.0}
-    factors = {f"encoder_of_mine/{part}/": factor for part, factor in parts.items()}
-    paths = [variable.path for variable in model.trainable_variables]
-    for path, (factor, _) in zip(paths, optimizer._groups, strict=True):
-        part = next((part for part in factors if path.startswith(part)), None)
-        assert factor == factors.get(part, 3.0), path
-        assert part or "/head/" in path
-
-
 @pytest.mark.parametrize("make", [AdamW, Lamb])
 def test_another_kind_of_clipping_replaces_the_default(make):
     assert make().global_clipnorm == 1.0
