@@ -87,6 +87,17 @@ def test_a_checkpoint_of_half_the_size_has_the_rounded_weights(tmp_path, dtype):
     assert str(model.dtype) == f"torch.{dtype}"
 
 
+def test_an_exported_task_cuts_texts_where_it_did_before(tmp_path):
+    text, preprocessor = "a b c d e f g h", tiny_preprocessor(max_length=6)
+    classifier = tiny_classifier(preprocessor=preprocessor)
+    classifier.export_to_huggingface(tmp_path)
+    loaded = bert_keras.TextClassifier.from_preset(tmp_path)
+    assert loaded.preprocessor.max_length == 6 and preprocessor.tokenizer.model_max_length is None
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    expected = preprocessor([text])["token_ids"][0]
+    np.testing.assert_array_equal(theirs(text, truncation=True)["input_ids"], expected)
+
+
 def test_an_export_states_the_padding_id(tmp_path):
     # The ids of [PAD] and [MASK] changed places.
     vocabulary = [*VOCABULARY[4:0:-1], VOCABULARY[0], *VOCABULARY[5:]]

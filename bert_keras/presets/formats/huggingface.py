@@ -4,6 +4,7 @@ Weights are read from `model.safetensors` or, without one, from `pytorch_model.b
 shards with an index. Weights are written as safetensors.
 """
 
+import copy
 import functools
 import re
 
@@ -298,7 +299,10 @@ def export_to_huggingface(model, folder, described=None, write_settings=None):
     backbone = getattr(model, "backbone", model)
     task, described = None if backbone is model else model, described or model
     preprocessor = getattr(described, "preprocessor", None)
-    tokenizer = None if preprocessor is None else preprocessor.tokenizer
+    tokenizer = None
+    if preprocessor is not None:
+        tokenizer = copy.copy(preprocessor.tokenizer)
+        tokenizer.model_max_length = preprocessor.max_length  # Where `truncation=True` cuts.
     record = record_of(backbone)
     if record is None:
         known = [found.backbone for found in RECORDS["HUGGING_FACE"]]
