@@ -78,16 +78,6 @@ def test_one_step_of_gradient_descent_is_the_formula_derived_by_hand():
     assert_close(layer.bias, bias, 0)
 
 
-def test_a_file_holds_the_matrices_and_not_their_product():
-    layer, store = adapted_layer(), {}
-    layer.save_own_variables(store)
-    assert sorted(store) == ["0", "1", "lora_a", "lora_b"]
-    again = adapted_layer(b=0.7)
-    again.load_own_variables(store)
-    for old, new in zip(layer.weights, again.weights, strict=True):
-        assert_close(new, old, 0)
-
-
 @pytest.mark.parametrize("makers", [(adapted_layer, plain_layer), (plain_layer, adapted_layer)])
 def test_a_layer_with_an_adapter_and_one_without_do_not_share_files(makers):
     source, other = (make() for make in makers)

@@ -7,7 +7,6 @@ from checks import (
     check_backbone,
     check_config_is_refused,
     check_equals_transformers,
-    check_saved_and_reloaded,
     compute,
     random_inputs,
     random_reference,
@@ -22,8 +21,6 @@ from bert_keras.layers.local_attention import attend_locally
 from bert_keras.presets.assign import relative_path
 
 pytestmark = pytest.mark.once
-
-HEADS = ("MaskedLM", "MultipleChoice", "QuestionAnswering", "TextClassifier", "TokenClassifier")
 
 
 def tiny_backbone(**overrides):
@@ -83,21 +80,6 @@ def test_adapters_are_on_the_common_projection():
     frozen = bert_keras.TextClassifier(tiny_backbone(), num_classes=2, frozen=1)
     trained = {relative_path(weight).split("/")[1] for weight in frozen.trainable_weights}
     assert {"layer_1", "final_norm"} <= trained and "layer_0" not in trained
-
-
-@pytest.mark.parametrize("task", HEADS)
-def test_each_task_has_the_family_s_head_and_keeps_it_in_a_file(tmp_path, task):
-    model = getattr(bert_keras, task)(
-        tiny_backbone(layer_norm_epsilon=0.1),
-        **({"num_classes": 3} if "Classifier" in task else {}),
-    )
-    norm = model.head.layer_norm if task == "MaskedLM" else model.head.hidden_norm
-    assert norm.epsilon == 0.1 and norm.beta is None
-    inputs = random_inputs(num_segments=1)
-    if task == "MultipleChoice":
-        inputs = {name: array[None] for name, array in inputs.items()}
-    again = check_saved_and_reloaded(model, inputs, tmp_path / "task.keras")
-    assert again.head.get_config() == model.head.get_config()
 
 
 @pytest.mark.parametrize("kind", [bert_keras.heads.SequenceHead, bert_keras.heads.TokenHead])

@@ -97,12 +97,6 @@ def test_a_classifiers_activation_gives_its_problem(folder, activation, num_clas
     assert bert_keras.TextClassifier.from_preset(folder).problem_type == problem_type
 
 
-def test_another_task_does_not_take_a_classifiers_head(folder):
-    add_keras_hub_classifier(folder)
-    with pytest.warns(UserWarning, match="head/dense/kernel, head/dense/bias"):
-        bert_keras.TokenClassifier.from_preset(folder, num_classes=2)
-
-
 def test_links_to_other_files_are_not_followed(folder, tmp_path):
     path = "layers/embedding/vars/0"
     with h5py.File(tmp_path / "secret.h5", "w") as file:

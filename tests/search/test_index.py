@@ -336,8 +336,6 @@ def test_refused_vectors_leave_an_index_as_it_was(make):
     [
         ({"precision": "int4"}, "precision"),
         ({"similarity": "angle"}, "similarity"),
-        ({"factory": "Flat", "similarity": "manhattan"}, "searches by all"),
-        ({"precision": "int8", "similarity": "manhattan"}, "searches by all"),
     ],
 )
 def test_unknown_kinds_of_index_are_refused(arguments, message):

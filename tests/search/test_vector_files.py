@@ -80,9 +80,3 @@ def test_tasks_without_one_vector_for_each_text_are_refused(tmp_path, name):
     options = {"query_length": 8, "query_expansion": 8} if name[:5] == "Multi" else {}
     with pytest.raises(ValueError, match="by a `TextEmbedder`"):
         write_vectors(tiny_task(name, **options), ["a"], tmp_path / "x.npy")
-
-
-def test_an_embedder_writes_what_embed_returns(tmp_path):
-    embedder, texts = tiny_task("TextEmbedder"), ["a b c", "", "h g f e d"]
-    write_vectors(embedder, texts, tmp_path / "x.npy")
-    same(read(tmp_path / "x.npy"), list(embedder.embed(texts)))

@@ -258,10 +258,7 @@ REFUSED = [
     (lambda qa: tiny_qa(qa.backbone, stride=0), "stride"),
     (lambda qa: tiny_qa(qa.backbone, max_answer_length=1.5), "max_answer_length"),
     (lambda qa: tiny_qa(qa.backbone, no_answer_threshold="x"), "no_answer_threshold"),
-    (lambda qa: tiny_qa(qa.backbone, no_answer_threshold=np.zeros(2)), "no_answer_threshold"),
-    (lambda qa: tiny_qa(qa.backbone, no_answer_threshold=True), "no_answer_threshold"),
     (lambda qa: tiny_qa(qa.backbone, no_answer_threshold=float("nan")), "no_answer_threshold"),
-    (lambda qa: tiny_qa(qa.backbone, no_answer_threshold=[0.5]), "no_answer_threshold"),
 ]
 
 

@@ -7,7 +7,6 @@ import shutil
 import numpy as np
 import pytest
 from checks import compute, to_numpy
-from theirs import exported_model, outputs_of
 from tiny import ready_inputs, tiny_backbone, tiny_preprocessor
 
 import bert_keras
@@ -51,15 +50,6 @@ def test_scores_are_activated_logits_in_every_format(activation, tmp_path, reloa
         np.testing.assert_allclose(model.score(QUERIES, TEXTS), expected, atol=1e-6)
         found = [answer["score"] for answer in model.classify((QUERIES, TEXTS))]
         np.testing.assert_allclose(found, expected, atol=1e-6)
-
-
-def test_scores_are_those_of_transformers_outputs(tmp_path):
-    reranker = tiny_reranker()
-    model = exported_model(reranker, "AutoModelForSequenceClassification", tmp_path)
-    assert model.config.sentence_transformers == {"activation_fn": SIGMOID}
-    logits = outputs_of(model, reranker.preprocessor(QUERIES, TEXTS))["logits"][:, 0]
-    expected = FUNCTIONS["sigmoid"](logits)
-    np.testing.assert_allclose(reranker.score(QUERIES, TEXTS), expected, atol=1e-5)
 
 
 def test_a_prompt_goes_before_each_query(tmp_path):

@@ -5,13 +5,11 @@ import scipy.special
 from checks import check_task, check_token_metrics, to_numpy
 from tiny import VOCABULARY, tiny_task
 
-import bert_keras
 from bert_keras.heads.span_border import spans_of
 
 pytestmark = pytest.mark.once
 
 POSITIONS = np.array([[1, 2, 3, 7, 9, 10], [4, 6, 7, 8, 0, 0]], "int32")
-TEXTS = ["a b c d e f g h", "c d c d a a", "e f h h b b b", "g h"] * 4
 
 
 def tiny_model(**options):
@@ -111,15 +109,6 @@ def test_the_loss_is_the_mean_of_both_outputs():
         for name, logits in outputs.items()
     ]
     assert results["loss"] == pytest.approx(sum(losses), rel=1e-5)
-
-
-def test_its_masked_lm_is_another_task_s_head(tmp_path):
-    model = tiny_model()
-    model.save_to_preset(tmp_path)
-    plain = bert_keras.MaskedLM.from_preset(tmp_path)
-    assert plain.fill_mask("a [MASK] b") == model.fill_mask("a [MASK] b")
-    with pytest.raises(ValueError, match="SpanBoundary has no counterpart"):
-        model.export_to_huggingface(tmp_path / "theirs")
 
 
 def test_without_positions_there_are_no_spans():

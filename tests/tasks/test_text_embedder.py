@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 from checks import assert_close, check_task, to_numpy
-from theirs import exported_model, outputs_of
 from tiny import ready_inputs, tiny_task
 
 import bert_keras
@@ -97,17 +96,6 @@ def test_a_last_batch_is_not_filled_up_with_false_negatives():
     parts = [float(to_numpy(loss(np.arange(len(v)), v))) for v in (vectors[:4], vectors[4:])]
     expected = (4 * parts[0] + 1 * parts[1]) / 5
     assert embedder.evaluate(x, batch_size=4, verbose=0) == pytest.approx(expected, abs=1e-4)
-
-
-def test_an_exported_folder_is_one_of_sentence_transformers(shared, tmp_path):
-    reference = exported_model(shared, "AutoModel", tmp_path)
-    inputs = shared.preprocessor(TEXTS)
-    mask = inputs["padding_mask"][..., None]
-    expected = (outputs_of(reference, inputs)["last_hidden_state"] * mask).sum(1) / mask.sum(1)
-    again = bert_keras.TextEmbedder.from_preset(tmp_path)
-    for embedder in (shared, again):
-        np.testing.assert_allclose(embedder.embed(TEXTS), expected, atol=1e-5)
-    assert again.preprocessor.max_length == 16 and not again.normalize
 
 
 @pytest.mark.parametrize(

@@ -423,12 +423,6 @@ REFUSED = [
     ),
     (lambda t: tiny_tagger(t.backbone, num_classes=1), ValueError, "num_classes"),
     (lambda t: tiny_tagger(t.backbone, num_classes=4), ValueError, "label_names"),
-    (lambda t: tiny_tagger(t.backbone, label_names=["O"] * 5), ValueError, "different names"),
-    (
-        lambda t: tiny_tagger(t.backbone, num_classes=2, label_names=[0, 1]),
-        ValueError,
-        "list of str",
-    ),
     (lambda t: tiny_tagger(t.backbone, stride=0), ValueError, "stride"),
 ]
 
@@ -457,6 +451,8 @@ def test_entities_equal_transformers_pipeline(tmp_path):
     transformers = pytest.importorskip("transformers")
     tagger = tiny_tagger()
     set_tags(tagger, {"ada": 1, "love": 2, "bob": 1, "paris": 3, "london": 4})
+    # The words of an entity have unequal probabilities.
+    tagger.head.dense.set_weights([tagger.head.dense.get_weights()[0] / 5, np.eye(5)[1]])
     tagger.export_to_huggingface(tmp_path)
     text = "Ada Lovelace met Bob in Paris. London"
     theirs = transformers.pipeline(
