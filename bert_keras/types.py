@@ -97,6 +97,13 @@ class EmbedderOptions(TaskOptions, total=False):
     default_prompt: str | None
 
 
+class PredictOptions(TypedDict, total=False):
+    """How answers are computed: 32 rows at once, without a progress bar, unless set otherwise."""
+
+    batch_size: int | None
+    verbose: Verbose
+
+
 class HeadOptions(TypedDict, total=False):
     """Settings of a classifier's head, see `SequenceHead`."""
 

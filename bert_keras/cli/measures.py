@@ -224,7 +224,7 @@ def tag_verdict(scores, examples):
 
 def measure_choices(model, examples, tune=False):
     """Measures the share of contexts for which the model chooses the right choice."""
-    answers = model.choose(examples.contexts, examples.choices, BATCH_SIZE)
+    answers = model.choose(examples.contexts, examples.choices, batch_size=BATCH_SIZE)
     files = {"predictions.jsonl": _json_lines(answers)}
     if examples.labels is None:
         return Measured({}, files)

@@ -92,7 +92,7 @@ class MtebEncoder(MtebModel):
         texts = _texts(inputs)
         if prompt_type is None:
             return self.task.embed(texts, batch_size=batch_size)
-        return self.task.embed_as(str(prompt_type), texts, batch_size)
+        return self.task.embed_as(str(prompt_type), texts, batch_size=batch_size)
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> NDArray[np.float32]:
         """Returns the similarity of each vector and each other, `(num_first, num_second)`."""
@@ -124,7 +124,7 @@ class MtebCrossEncoder(MtebModel):
         Returns:
             float32 array `(num_pairs,)`.
         """
-        return self.task.score(_texts(inputs1), _texts(inputs2), batch_size)
+        return self.task.score(_texts(inputs1), _texts(inputs2), batch_size=batch_size)
 
 
 class MtebSearch(MtebModel):
@@ -184,7 +184,8 @@ class MtebSearch(MtebModel):
         return results
 
     def _embed(self, kind, texts, encode_kwargs):
-        return self.task.embed_as(kind, texts, (encode_kwargs or {}).get("batch_size"))
+        batch_size = (encode_kwargs or {}).get("batch_size")
+        return self.task.embed_as(kind, texts, batch_size=batch_size)
 
 
 def _texts(batches):

@@ -33,7 +33,7 @@ from bert_keras.tasks.user_columns import is_columns, is_empty, is_text, num_exa
 from bert_keras.training.contrastive import CosineRegression, MultipleNegativesRanking, TripletLoss
 from bert_keras.training.similarities import cosine
 from bert_keras.training.teacher_losses import EmbeddingMSE, MarginMSE
-from bert_keras.types import AsArray, Data, Objective, TaskOptions, Texts, Verbose
+from bert_keras.types import AsArray, Data, Objective, PredictOptions, TaskOptions, Texts
 
 # Objective that has a teacher -> what its labels are.
 _TEACHER_LABELS = {
@@ -304,8 +304,7 @@ class Embedder(Task):
         queries: str | AsArray | Texts,
         documents: Texts,
         top_k: int = 5,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
+        **options: Unpack[PredictOptions],
     ) -> Any:
         """Finds the documents most similar to each query, see `similarities`.
 
@@ -334,8 +333,8 @@ class Embedder(Task):
                 "`documents` must be a column of str, or vectors. Received: "
                 f"{describe(documents)}. Pass [document] to search a single one."
             )
-        query_vectors, is_one = self._as_vectors(queries, "query", batch_size, verbose)
-        document_vectors, _ = self._as_vectors(documents, "document", batch_size, verbose)
+        query_vectors, is_one = self._as_vectors(queries, "query", options)
+        document_vectors, _ = self._as_vectors(documents, "document", options)
         answers = [
             [{"index": int(i), "score": float(row[i])} for i in best]
             for row, best in self._nearest(query_vectors, document_vectors, top_k)
@@ -347,12 +346,12 @@ class Embedder(Task):
                     hit["text"] = texts[hit["index"]]
         return answers[0] if is_one else answers
 
-    def _as_vectors(self, texts, kind, batch_size, verbose):
+    def _as_vectors(self, texts, kind, options):
         """Returns the vectors of several texts, and whether `texts` is one text, or one vector."""
         is_one = isinstance(texts, str)
         if is_one or is_text(texts):
             texts = [texts] if is_one else texts
-            return self.embed_as(kind, texts, batch_size, verbose), is_one
+            return self.embed_as(kind, texts, **options), is_one
         return self.checked_vectors(texts)
 
     def _nearest(self, queries, documents, top_k):
@@ -377,16 +376,14 @@ class Embedder(Task):
 
     # Prompts
 
-    def embed_as(
-        self, kind: str, texts: Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> Any:
+    def embed_as(self, kind: str, texts: Texts, **options: Unpack[PredictOptions]) -> Any:
         """Returns the vectors of texts as queries or documents, see `embed`.
 
         Args:
             kind: `"query"` or `"document"`: the prompt, if the embedder has one of that name.
             texts, batch_size, verbose: see `embed`.
         """
-        return self.embed(texts, kind if kind in self.prompts else None, batch_size, verbose)
+        return self.embed(texts, kind if kind in self.prompts else None, **options)
 
 
 def _num_rows(vectors):

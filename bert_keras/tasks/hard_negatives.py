@@ -2,6 +2,7 @@
 
 import collections
 import warnings
+from typing import Unpack
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from bert_keras.checks import (
 )
 from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.reranker import Reranker
-from bert_keras.types import Texts, Verbose
+from bert_keras.types import PredictOptions, Texts
 
 
 def mine_hard_negatives(
@@ -29,8 +30,7 @@ def mine_hard_negatives(
     margin: float | None = None,
     relative_margin: float | None = None,
     reranker: Reranker | None = None,
-    batch_size: int | None = None,
-    verbose: Verbose = 0,
+    **options: Unpack[PredictOptions],
 ) -> tuple[list[str], ...]:
     """Returns queries and positives with the nearest texts of a corpus that are not positives.
 
@@ -91,9 +91,9 @@ def mine_hard_negatives(
     excluded = collections.defaultdict(set)
     for query, positive in zip(queries, positives, strict=True):
         excluded[query] |= {query, positive}
-    documents, options = list(dict.fromkeys(corpus)), (batch_size, verbose)
-    vectors = [embedder.embed_as("query", queries, *options)]
-    vectors += [embedder.embed_as("document", x, *options) for x in (positives, documents)]
+    documents = list(dict.fromkeys(corpus))
+    vectors = [embedder.embed_as("query", queries, **options)]
+    vectors += [embedder.embed_as("document", x, **options) for x in (positives, documents)]
     rows = []
     for row, (scores, positive_score) in enumerate(_scores(embedder, *vectors)):
         query, positive = queries[row], positives[row]
@@ -102,7 +102,7 @@ def mine_hard_negatives(
         scores = scores[candidates]
         if reranker is not None:
             texts = [positive, *(documents[index] for index in candidates)]
-            positive_score, *scores = reranker.score(query, texts, *options)
+            positive_score, *scores = reranker.score(query, texts, **options)
         highest = np.inf if margin is None else positive_score - margin
         if relative_margin is not None:
             highest = min(highest, positive_score - relative_margin * abs(positive_score))

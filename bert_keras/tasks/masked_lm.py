@@ -31,10 +31,10 @@ from bert_keras.types import (
     Inputs,
     Labels,
     Outputs,
+    PredictOptions,
     TaskOptions,
     Tensor,
     Texts,
-    Verbose,
 )
 
 # The most logits on the host at once: 128 MiB of float32.
@@ -214,9 +214,9 @@ class MaskedLM(Task):
         self,
         text: str | Texts,
         top_k: int = 5,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
+        *,
         targets: Sequence[str] | None = None,
+        **options: Unpack[PredictOptions],
     ) -> Any:
         """Returns the likeliest tokens for each `[MASK]`.
 
@@ -241,10 +241,9 @@ class MaskedLM(Task):
         model.fill_mask("The [MASK] barks.", top_k=2)  # [[("dog", 0.61), ("wolf", 0.05)]]
         ```
         """
-        options = {"top_k": top_k, "targets": targets}
-        return self.ask("fill_mask", text, batch_size=batch_size, verbose=verbose, **options)
+        return self.ask("fill_mask", text, top_k=top_k, targets=targets, **options)
 
-    def score(self, texts: str | Texts, batch_size: int | None = None, verbose: Verbose = 0) -> Any:
+    def score(self, texts: str | Texts, **options: Unpack[PredictOptions]) -> Any:
         """Returns how likely texts are: their pseudo-log-likelihood.
 
         `score = sum over i of log p(token i | all other tokens)`: each token is masked in turn,
@@ -273,7 +272,7 @@ class MaskedLM(Task):
             [Salazar et al., 2020](https://arxiv.org/abs/1910.14659), section 2.
         """
         if isinstance(texts, str):
-            return self.score([texts], batch_size, verbose)[0]
+            return self.score([texts], **options)[0]
         self.check_has_preprocessor()
         if is_empty(texts):
             return []
@@ -291,12 +290,12 @@ class MaskedLM(Task):
         for start in range(0, len(rows), at_once):
             part = slice(start, start + at_once)
             log_probabilities = self._log_probabilities(
-                packed, rows[part], columns[part], mask_id, batch_size, verbose
+                packed, rows[part], columns[part], mask_id, options
             )
             np.add.at(scores, rows[part], log_probabilities)
         return scores.tolist()
 
-    def _log_probabilities(self, packed, rows, columns, mask_id, batch_size, verbose):
+    def _log_probabilities(self, packed, rows, columns, mask_id, options):
         """Returns the log-probability of one token in each of `rows`, hidden from the model."""
 
         inputs = {name: array[rows] for name, array in packed.items()}
@@ -304,7 +303,7 @@ class MaskedLM(Task):
         positions = Ragged.from_flat(columns.astype("int32"), np.ones(len(rows), int))
         masked = MaskRows(self.preprocessor, inputs, positions)
         log_probabilities = np.zeros(len(rows))
-        for indices, outputs in self.predict_rows(masked, batch_size, verbose):
+        for indices, outputs in self.predict_rows(masked, **options):
             labels = packed[TOKEN_IDS][rows[indices], columns[indices]]
             by_token = log_softmax(self.token_logits(outputs)[:, 0])
             log_probabilities[indices] = by_token[np.arange(len(indices)), labels]

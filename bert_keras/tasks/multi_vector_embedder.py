@@ -32,9 +32,9 @@ from bert_keras.types import (
     Data,
     Objective,
     Path,
+    PredictOptions,
     TaskOptions,
     Texts,
-    Verbose,
 )
 
 
@@ -189,8 +189,7 @@ class MultiVectorEmbedder(Embedder):
         self,
         texts: str | Texts,
         kind: Literal["query", "document"] = "document",
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
+        **options: Unpack[PredictOptions],
     ) -> Any:
         """Returns the vectors of the tokens that count.
 
@@ -207,18 +206,17 @@ class MultiVectorEmbedder(Embedder):
             TypeError: something is not text.
             ValueError: `kind` is unknown.
         """
-        return self.ask("embed", texts, batch_size=batch_size, verbose=verbose, kind=kind)
+        return self.ask("embed", texts, kind=kind, **options)
 
-    def embed_as(self, kind, texts, batch_size=None, verbose=0):
+    def embed_as(self, kind, texts, **options):
         """Returns the vectors of texts as queries or documents, see `embed`."""
-        return self.embed(texts, kind, batch_size, verbose)
+        return self.embed(texts, kind, **options)
 
     def score(
         self,
         queries: str | Texts | list[NDArray[np.float32]],
         documents: Texts | list[NDArray[np.float32]],
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
+        **options: Unpack[PredictOptions],
     ) -> NDArray[np.float32]:
         """Returns how well each document answers each query, by MaxSim.
 
@@ -235,8 +233,8 @@ class MultiVectorEmbedder(Embedder):
             TypeError: something is not text.
             ValueError: vectors have another width.
         """
-        query_vectors, is_one = self._as_vectors(queries, "query", batch_size, verbose)
-        document_vectors, _ = self._as_vectors(documents, "document", batch_size, verbose)
+        query_vectors, is_one = self._as_vectors(queries, "query", options)
+        document_vectors, _ = self._as_vectors(documents, "document", options)
         scores = self.similarities(query_vectors, document_vectors)
         return scores[0] if is_one else scores
 

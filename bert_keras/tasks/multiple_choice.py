@@ -22,7 +22,7 @@ from bert_keras.tasks.encoded_labels import one_column, shares
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.validation import head_for, head_settings
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import HeadOptions, Pooling, TaskOptions, Texts, Verbose
+from bert_keras.types import HeadOptions, Pooling, PredictOptions, TaskOptions, Texts
 
 # The logit of a missing choice: its probability is 0, and every number stays finite.
 NO_CHOICE = -1e9
@@ -170,8 +170,7 @@ class MultipleChoice(Task):
         self,
         context: str | Texts,
         choices: Texts | Iterable[Texts],
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
+        **options: Unpack[PredictOptions],
     ) -> Any:
         """Returns the best choice for each context.
 
@@ -185,7 +184,7 @@ class MultipleChoice(Task):
             For a str one dict, for a column a list of dicts: `{"choice": text, "index": its
             position, "probabilities": [float, ...]}`, one probability for each choice given.
         """
-        return self.ask("choose", context, choices, batch_size=batch_size, verbose=verbose)
+        return self.ask("choose", context, choices, **options)
 
 
 def _existing(inputs):

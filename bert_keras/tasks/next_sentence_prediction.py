@@ -17,7 +17,7 @@ from bert_keras.tasks.encoded_labels import one_column, shares
 from bert_keras.tasks.task import ServingSignature, Task
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import TaskOptions, Texts, Verbose
+from bert_keras.types import PredictOptions, TaskOptions, Texts
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -89,8 +89,7 @@ class NextSentencePrediction(Task):
         self,
         first: str | Texts,
         second: str | Texts,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
+        **options: Unpack[PredictOptions],
     ) -> Any:
         """Returns whether texts follow others.
 
@@ -104,7 +103,7 @@ class NextSentencePrediction(Task):
             For two str a dict, for columns a list of dicts: `{"is_next": bool, "probability":
             float}`, the probability that the second follows the first.
         """
-        return self.ask("is_next", first, second, batch_size=batch_size, verbose=verbose)
+        return self.ask("is_next", first, second, **options)
 
 
 def encode_next_labels(labels: ArrayLike) -> NDArray[Any]:

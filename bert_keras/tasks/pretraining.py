@@ -1,7 +1,7 @@
 """BERT's pre-training: masked tokens and next sentences together."""
 
 import types
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 
@@ -14,7 +14,7 @@ from bert_keras.tasks import next_sentence_prediction as next_sentence
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import Texts, Verbose
+from bert_keras.types import PredictOptions, Texts
 
 OUTPUTS = ("masked_lm", "next_sentence")
 
@@ -128,11 +128,10 @@ class Pretraining(MaskedLM):
         self,
         first: str | Texts,
         second: str | Texts,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
+        **options: Unpack[PredictOptions],
     ) -> Any:
         """Returns whether texts follow others, see `NextSentencePrediction.is_next`."""
-        return self.ask("is_next", first, second, batch_size=batch_size, verbose=verbose)
+        return self.ask("is_next", first, second, **options)
 
     def token_logits(self, outputs):
         """Returns the logits of masked tokens among the outputs."""

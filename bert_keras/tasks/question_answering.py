@@ -33,7 +33,7 @@ from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_columns
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SpanCrossentropy
-from bert_keras.types import Labels, TaskOptions, Texts, Verbose
+from bert_keras.types import Labels, PredictOptions, TaskOptions, Texts
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -233,9 +233,7 @@ class QuestionAnswering(Task):
 
     # From windows to answers
 
-    def n_best(
-        self, x: Any, size: int = 20, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> list[NBest]:
+    def n_best(self, x: Any, size: int = 20, **options: Unpack[PredictOptions]) -> list[NBest]:
         """Returns the best spans for each question, and how likely there is no answer.
 
         Args:
@@ -255,15 +253,14 @@ class QuestionAnswering(Task):
         if not columns[0]:
             return []
         rows = self.cut(columns)
-        return answerer.n_best(rows, rows.collect(self.predict_rows(rows, batch_size, verbose)))
+        return answerer.n_best(rows, rows.collect(self.predict_rows(rows, **options)))
 
     def answer(
         self,
         question: str | Texts,
         context: str | Texts,
         top_k: int = 1,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
+        **options: Unpack[PredictOptions],
     ) -> Any:
         """Returns the best answers to questions.
 
@@ -283,8 +280,7 @@ class QuestionAnswering(Task):
         Raises:
             TypeError, ValueError: texts do not fit, or are blank.
         """
-        options = {"batch_size": batch_size, "verbose": verbose, "top_k": top_k}
-        return self.ask("answer", question, context, **options)
+        return self.ask("answer", question, context, top_k=top_k, **options)
 
     def has_no_answer(self, best: NBest) -> bool:
         """Returns whether an `NBest` says "no answer" at this task's threshold."""
@@ -295,8 +291,7 @@ class QuestionAnswering(Task):
         x: Any,
         y: Labels | None = None,
         found: Sequence[NBest] | None = None,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
+        **options: Unpack[PredictOptions],
     ) -> dict[str, float]:
         """Finds, and sets, the threshold that scores best on examples not trained on.
 
@@ -325,7 +320,7 @@ class QuestionAnswering(Task):
                 "A threshold is tuned on questions with and without answers. Received: "
                 f"{sum(map(bool, answers))} of {len(answers)} questions with an answer."
             )
-        found = self.n_best(x, 1, batch_size, verbose) if found is None else found
+        found = self.n_best(x, 1, **options) if found is None else found
         no_answer_scores = {i: best.no_answer_score for i, best in enumerate(found)}
         scores = squad_v2_scores(
             dict(enumerate(answers)),

@@ -25,10 +25,10 @@ from bert_keras.training.losses import SigmoidCrossentropy
 from bert_keras.types import (
     LayerOptions,
     Path,
+    PredictOptions,
     TaskOptions,
     Tensor,
     Texts,
-    Verbose,
 )
 
 OUTPUTS = ("masked_lm", "detection")
@@ -147,9 +147,7 @@ class ReplacedTokenDetector(Task):
             )
         return super().encode_texts(x)
 
-    def is_replaced(
-        self, text: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> Any:
+    def is_replaced(self, text: str | Texts, **options: Unpack[PredictOptions]) -> Any:
         """Returns how likely each token was replaced.
 
         Args:
@@ -171,7 +169,7 @@ class ReplacedTokenDetector(Task):
         # {"token": "ate", "start": 9, "end": 12, "probability": 0.71}
         ```
         """
-        return self.ask("is_replaced", text, batch_size=batch_size, verbose=verbose)
+        return self.ask("is_replaced", text, **options)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

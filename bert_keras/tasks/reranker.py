@@ -38,10 +38,10 @@ from bert_keras.types import (
     HeadOptions,
     Hit,
     Pooling,
+    PredictOptions,
     ScoreActivation,
     TaskOptions,
     Texts,
-    Verbose,
 )
 
 
@@ -231,9 +231,9 @@ text, `(num_examples, num_texts)` |
         self,
         queries: str | Texts,
         texts: Texts,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
+        *,
         prompt: str | None = None,
+        **options: Unpack[PredictOptions],
     ) -> NDArray[np.float32]:
         """Returns how well each text answers its query.
 
@@ -252,17 +252,16 @@ text, `(num_examples, num_texts)` |
             TypeError: something is not text.
             ValueError: there are not as many queries as texts, or no prompt of that name.
         """
-        options = {"batch_size": batch_size, "verbose": verbose, "prompt": prompt}
-        return self.ask("score", queries, texts, **options)
+        return self.ask("score", queries, texts, prompt=prompt, **options)
 
     def rank(
         self,
         query: str,
         texts: Texts,
         top_k: int | None = None,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
+        *,
         prompt: str | None = None,
+        **options: Unpack[PredictOptions],
     ) -> list[Hit]:
         """Returns the texts that answer a query best.
 
@@ -281,5 +280,4 @@ text, `(num_examples, num_texts)` |
             TypeError: something is not text.
             ValueError: `top_k` is below 1, or there is no prompt of that name.
         """
-        options = {"batch_size": batch_size, "verbose": verbose, "prompt": prompt, "top_k": top_k}
-        return self.ask("rank", query, texts, **options)
+        return self.ask("rank", query, texts, top_k=top_k, prompt=prompt, **options)

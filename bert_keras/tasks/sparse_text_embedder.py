@@ -30,7 +30,7 @@ from bert_keras.presets.formats import sentence_transformers
 from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.validation import check_head_options, head_for
 from bert_keras.training.contrastive import MultipleNegativesRanking
-from bert_keras.types import EmbedderOptions, Texts, Verbose
+from bert_keras.types import EmbedderOptions, PredictOptions, Texts
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -196,8 +196,7 @@ class SparseTextEmbedder(Embedder):
         self,
         texts: str | Texts,
         prompt: str | None = None,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
+        **options: Unpack[PredictOptions],
     ) -> Any:
         """Returns the weights of texts as a sparse matrix.
 
@@ -230,7 +229,7 @@ class SparseTextEmbedder(Embedder):
             places = rows, np.array(ids, "int64")
             return sparse.csr_array((weights, places), shape=(len(found), self.dim))
         order, parts = [], []
-        for indices, weights in self.predict_question(answerer, texts, batch_size, verbose)[1]:
+        for indices, weights in self.predict_question(answerer, texts, **options)[1]:
             order.append(indices)
             parts.append(sparse.csr_array(weights))
         return sparse.vstack(parts, format="csr")[np.argsort(np.concatenate(order))]
@@ -240,8 +239,7 @@ class SparseTextEmbedder(Embedder):
         text: str | Texts,
         top_k: int | None = None,
         prompt: str | None = None,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
+        **options: Unpack[PredictOptions],
     ) -> Any:
         """Returns the tokens that a text has weights for.
 
@@ -256,8 +254,7 @@ class SparseTextEmbedder(Embedder):
             For a str a list of pairs (token, weight), the heaviest first; for a column a list of
             such lists.
         """
-        options = {"top_k": top_k, "prompt": prompt}
-        return self.ask("token_weights", text, batch_size=batch_size, verbose=verbose, **options)
+        return self.ask("token_weights", text, top_k=top_k, prompt=prompt, **options)
 
     def similarities(self, queries: Any, documents: Any) -> Any:
         """Returns the dot products of sparse vectors, an array `(num_queries, num_documents)`."""
@@ -276,13 +273,11 @@ class SparseTextEmbedder(Embedder):
             )
         return vectors.tocsr(), False
 
-    def embed_as(
-        self, kind: str, texts: Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> Any:
+    def embed_as(self, kind: str, texts: Texts, **options: Unpack[PredictOptions]) -> Any:
         """Returns the vectors of texts as queries or documents, see `embed`."""
         if kind == "query" and self.query_weights is not None:
-            return self.embed(texts, kind, batch_size, verbose)
-        return super().embed_as(kind, texts, batch_size, verbose)
+            return self.embed(texts, kind, **options)
+        return super().embed_as(kind, texts, **options)
 
 
 def _flops(weights):

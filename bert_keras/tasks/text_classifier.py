@@ -32,12 +32,12 @@ from bert_keras.types import (
     OneText,
     Outputs,
     Pooling,
+    PredictOptions,
     ProblemType,
     TaskOptions,
     Tensor,
     Texts,
     Threshold,
-    Verbose,
 )
 
 
@@ -235,9 +235,7 @@ cross-entropy | logits `(batch, num_classes)` |
             return np.zeros((0, self.num_classes), "float32")
         return super().predict(x, batch_size=batch_size, **kwargs)
 
-    def probabilities(
-        self, x: Data, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> NDArray[np.float32]:
+    def probabilities(self, x: Data, **options: Unpack[PredictOptions]) -> NDArray[np.float32]:
         """Returns class probabilities: softmax of the logits, or sigmoid for `"multi_label"`.
 
         Args:
@@ -252,12 +250,10 @@ cross-entropy | logits `(batch, num_classes)` |
             ValueError: the task is a regression.
         """
         self._check_has_probabilities()
-        logits = self.predict(x, batch_size=batch_size, verbose=verbose)
+        logits = self.predict(x, **{"verbose": 0, **options})
         return class_probabilities(logits / self.temperature, self.problem_type)
 
-    def calibrate(
-        self, x: Data, y: Labels, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> dict[str, float]:
+    def calibrate(self, x: Data, y: Labels, **options: Unpack[PredictOptions]) -> dict[str, float]:
         """Sets `temperature` so that probabilities say how often the classifier is right.
 
         Fine-tuned classifiers are too sure. `softmax(logits / temperature)` with the temperature
@@ -292,7 +288,7 @@ cross-entropy | logits `(batch, num_classes)` |
         self._check_has_probabilities()
         labels = self.encode_labels(y)
         labels = encoded_labels.as_classes(labels) if self.has_classes else labels
-        logits = self.predict(x, batch_size=batch_size, verbose=verbose)
+        logits = self.predict(x, **{"verbose": 0, **options})
         before, self.temperature = self.temperature, best_temperature(logits, labels)
         found = {"temperature": self.temperature}
         for name, temperature in (("before", before), ("after", self.temperature)):
@@ -307,9 +303,9 @@ cross-entropy | logits `(batch, num_classes)` |
     def classify(
         self,
         texts: OneText | Texts,
-        batch_size: int | None = None,
+        *,
         threshold: Threshold = 0.5,
-        verbose: Verbose = 0,
+        **options: Unpack[PredictOptions],
     ) -> Any:
         """Returns answers that a person can read.
 
@@ -330,9 +326,7 @@ cross-entropy | logits `(batch, num_classes)` |
             TypeError, ValueError: texts do not fit, or `threshold` is neither a number from 0 to 1
                 nor one for each label.
         """
-        return self.ask(
-            "classify", texts, batch_size=batch_size, verbose=verbose, threshold=threshold
-        )
+        return self.ask("classify", texts, threshold=threshold, **options)
 
     def _names(self):
         return list(self.label_names or range(self.num_classes))

@@ -19,9 +19,9 @@ from bert_keras.types import (
     DenseOptions,
     EmbedderOptions,
     Pooling,
+    PredictOptions,
     Texts,
     VectorSimilarity,
-    Verbose,
 )
 
 
@@ -170,9 +170,9 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         self,
         texts: str | Texts,
         prompt: str | None = None,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
+        *,
         dim: int | None = None,
+        **options: Unpack[PredictOptions],
     ) -> NDArray[np.float32]:
         """Returns the vectors of texts, after the prompt that the checkpoint was trained with.
 
@@ -194,5 +194,4 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
             TypeError: something is not text.
             ValueError: there is no prompt of that name, or `dim` is beyond the vectors.
         """
-        options = {"batch_size": batch_size, "verbose": verbose, "prompt": prompt, "dim": dim}
-        return self.ask("embed", texts, **options)
+        return self.ask("embed", texts, prompt=prompt, dim=dim, **options)

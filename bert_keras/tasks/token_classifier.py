@@ -40,10 +40,10 @@ from bert_keras.training.losses import PrecomputedLoss, SparseCrossentropy
 from bert_keras.types import (
     Inputs,
     Outputs,
+    PredictOptions,
     TaskOptions,
     Tensor,
     Texts,
-    Verbose,
 )
 
 # The transitions of a conditional random field start at 0 and must reach about 1 within the few
@@ -355,7 +355,7 @@ class TokenClassifier(Task):
     # Answers
 
     def predict_tags(
-        self, sentences: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
+        self, sentences: str | Texts, **options: Unpack[PredictOptions]
     ) -> list[list[str]] | list[list[int]]:
         """Returns the tags of each sentence's words.
 
@@ -369,12 +369,10 @@ class TokenClassifier(Task):
             has no `label_names`.
         """
         sentences = as_sentences(sentences)
-        logits = self.predict(sentences, batch_size, verbose=verbose) if sentences else []
+        logits = self.predict(sentences, **{"verbose": 0, **options}) if sentences else []
         return [named_tags(tags, self.label_names) for tags in best_tags(logits, self._chain())]
 
-    def tag(
-        self, sentences: str | Texts, batch_size: int | None = None, verbose: Verbose = 0
-    ) -> Any:
+    def tag(self, sentences: str | Texts, **options: Unpack[PredictOptions]) -> Any:
         """Returns the words of sentences with their tags, and the entities that these mark.
 
         Args:
@@ -403,7 +401,7 @@ class TokenClassifier(Task):
         #  {"type": "LOC", "text": "London", "start": 22, "end": 28, "score": 0.98}]
         ```
         """
-        return self.ask("tag", sentences, batch_size=batch_size, verbose=verbose)
+        return self.ask("tag", sentences, **options)
 
     def answer_settings(self):
         """Returns the settings of `TagAnswerer`."""
@@ -433,9 +431,9 @@ class TokenClassifier(Task):
         self,
         sentences: str | Texts,
         tags: Sequence[Sequence[str | int]],
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
+        *,
         predicted: Sequence[Sequence[str | int]] | None = None,
+        **options: Unpack[PredictOptions],
     ) -> dict[str, Any]:
         """Returns how well whole sentences are tagged, after decoding, over all their words.
 
@@ -462,7 +460,7 @@ class TokenClassifier(Task):
         check_same_length("Each sentence needs a list of tags", sentences=words, lists=tags)
         true = check_not_empty(self._tag_indices(words, tags), "There must be words to measure on")
         if predicted is None:
-            predicted = self.predict_tags(sentences, batch_size, verbose)
+            predicted = self.predict_tags(sentences, **options)
         true, found = as_classes(true), as_classes(self._tag_indices(words, predicted))
         scores = {"accuracy": float(np.mean(found == true))}
         if names:

@@ -1,12 +1,12 @@
 """Classes without training examples, by entailment."""
 
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from bert_keras.answers.entailment import entailment_columns
 from bert_keras.checks import refuse_options
 from bert_keras.models.export_mixin import exported_task
 from bert_keras.tasks.text_classifier import TextClassifier
-from bert_keras.types import Path, Texts, Threshold
+from bert_keras.types import Path, PredictOptions, Texts, Threshold
 
 
 class ZeroShotClassifier:
@@ -64,8 +64,9 @@ class ZeroShotClassifier:
         labels: list[str],
         hypothesis: str = "This example is {}.",
         multi_label: bool = False,
-        batch_size: int | None = None,
+        *,
         threshold: Threshold = 0.5,
+        **options: Unpack[PredictOptions],
     ) -> Any:
         """Returns answers that a person can read.
 
@@ -76,9 +77,9 @@ class ZeroShotClassifier:
                 should be in the language of the texts: `"这段话的主题是{}。"`.
             multi_label: bool, whether several labels, or none, may be right. A single label is
                 always judged on its own.
-            batch_size: int, 32 by default.
             threshold: the least probability of a label that counts where several may, see
                 `TextClassifier.classify`.
+            **options: `batch_size` and `verbose`, see `TextClassifier.classify`.
 
         Returns:
             For a str one dict, for a column a list of dicts:
@@ -88,6 +89,5 @@ class ZeroShotClassifier:
         Raises:
             TypeError, ValueError: texts, labels, the hypothesis or the threshold do not fit.
         """
-        options = {"hypothesis": hypothesis, "multi_label": multi_label, "threshold": threshold}
-        options |= {"batch_size": batch_size, "labels": labels}
-        return self.classifier.ask("zero_shot", texts, **options)
+        chosen = {"hypothesis": hypothesis, "multi_label": multi_label, "threshold": threshold}
+        return self.classifier.ask("zero_shot", texts, labels=labels, **chosen, **options)

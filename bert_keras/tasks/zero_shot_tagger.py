@@ -34,10 +34,10 @@ from bert_keras.training.labelled_spans import LabelledSpanF1, LabelledSpanLoss
 from bert_keras.types import (
     Inputs,
     Path,
+    PredictOptions,
     TaskOptions,
     Texts,
     Threshold,
-    Verbose,
 )
 
 # GLiNER's names of the markers before each label and before the words.
@@ -216,8 +216,7 @@ class ZeroShotTagger(Task):
         threshold: Threshold = 0.5,
         flat_ner: bool = True,
         multi_label: bool = False,
-        batch_size: int | None = None,
-        verbose: Verbose = 0,
+        **options: Unpack[PredictOptions],
     ) -> Any:
         """Returns the entities in texts that labels describe.
 
@@ -242,9 +241,8 @@ class ZeroShotTagger(Task):
         Raises:
             TypeError, ValueError: texts, labels or the threshold do not fit.
         """
-        options = {"labels": labels, "threshold": threshold}
-        options |= {"flat_ner": flat_ner, "multi_label": multi_label}
-        return self.ask("tag", texts, batch_size=batch_size, verbose=verbose, **options)
+        chosen = {"threshold": threshold, "flat_ner": flat_ner, "multi_label": multi_label}
+        return self.ask("tag", texts, labels=labels, **chosen, **options)
 
     # Files
 
