@@ -25,16 +25,17 @@ MASK_POSITIONS = "mask_positions"
 SCORING_MASK = "scoring_mask"
 
 
-def check_keys(inputs, allowed):
+def check_keys(inputs, allowed, required=()):
     """Raises unless `inputs` is a dict with `token_ids` and no key outside `allowed`.
 
     Args:
         inputs: dict of arrays, as passed to a model.
         allowed: names of the inputs that this model takes.
+        required: names of those that it needs, besides `token_ids`.
 
     Raises:
         TypeError: `inputs` is not a dict.
-        ValueError: `token_ids` is missing, or a key is unknown.
+        ValueError: a required input is missing, or a key is unknown.
     """
     if not isinstance(inputs, dict):
         raise TypeError(
@@ -50,10 +51,12 @@ def check_keys(inputs, allowed):
                 f"The model takes the inputs {list(allowed)}. Received an input {key!r}."
                 f"{renamed_input(key, allowed)}"
             )
-    if TOKEN_IDS not in inputs:
-        raise ValueError(
-            f"The model needs the input 'token_ids'. Received the keys {list(inputs)}."
-        )
+    for key in (TOKEN_IDS, *required):
+        if key not in inputs:
+            raise ValueError(
+                f"The model needs the input {key!r}. Received the keys {list(inputs)}. Add it, or "
+                "pass texts."
+            )
 
 
 def check_length(length, longest=None):

@@ -164,9 +164,9 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
             inputs: dict of integer arrays or tensors, see `bert_keras.inputs`. Names are always
                 checked, values if all of them are NumPy arrays.
         """
-        names = self.input_names
-        if not (isinstance(inputs, dict) and TOKEN_IDS in inputs and inputs.keys() <= {*names}):
-            check_keys(inputs, names)
+        names, required = self.input_names, {TOKEN_IDS, *self.further_inputs}
+        if not (isinstance(inputs, dict) and required <= inputs.keys() <= {*names}):
+            check_keys(inputs, names, self.further_inputs)
         if all(map(isinstance, inputs.values(), itertools.repeat(np.ndarray))):
             self.check_arrays(inputs)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import keras
 
 from bert_keras import distribution
-from bert_keras.checks import as_column, as_str
+from bert_keras.checks import as_str
 from bert_keras.engine.train_step import is_distributed
 from bert_keras.preprocessing.batching import BucketedBatches, PreparedBatches, as_one_batch
 from bert_keras.tasks.user_columns import (
@@ -124,34 +124,20 @@ def _encoded(task, training, batch):
             f"{type(batch).__name__} of {len(batch)}."
         )
     x = as_str(x)
-    columns = normalize_columns(task, x if has_names(x) else _column(x), *rest)
+    if isinstance(x, list) and not (has_names(x) or is_text(x) or _is_rows(x)):
+        x = tuple(map(as_str, x))  # torch's `DataLoader` makes a list of columns.
+    columns = normalize_columns(task, x, *rest)
+    if isinstance(x, str) or columns.kind == "batches":
+        raise TypeError(
+            "It must begin with a dict of arrays as in bert_keras.inputs, a column of str, or a "
+            f"tuple of such columns. Received: {type(x).__name__}, beginning with {x!r:.80}. If "
+            "these are single examples: Batch the dataset: `.batch(32)`."
+        )
     if columns.kind == "arrays":
         columns = Columns(*keras.tree.map_structure(_as_array, columns[:3]), columns.kind)
     if not training:
         columns = columns._replace(y=None, sample_weight=None)
     return as_one_batch(task.encode_columns(columns, training))
-
-
-def _column(x):
-    """Returns a column of texts as a list, several columns as a tuple of columns.
-
-    Raises:
-        TypeError: it is something else.
-    """
-    if isinstance(x, str):
-        raise TypeError(
-            f"It must be a batch. Received one example, {x:.80}. Batch the dataset: `.batch(32)`."
-        )
-    if is_text(x) or _is_rows(x):
-        return as_column(x)
-    # torch's `DataLoader` makes a list of tuples of rows that are tuples.
-    columns = tuple(map(as_str, x)) if isinstance(x, (list, tuple)) else ()
-    if columns and all(is_text(column) or _is_rows(column) for column in columns):
-        return columns
-    raise TypeError(
-        "It must begin with a dict of arrays as in bert_keras.inputs, a column of str, or a tuple "
-        f"of such columns. Received: {type(x).__name__}, beginning with {x!r:.80}."
-    )
 
 
 def _is_table(batch):

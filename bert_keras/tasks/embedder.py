@@ -1,6 +1,6 @@
 """The base class of embedders: columns of texts, the objectives of their training, and search."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
@@ -337,7 +337,7 @@ class Embedder(Task):
         document_vectors, _ = self._as_vectors(documents, "document", options)
         answers = [
             [{"index": int(i), "score": float(row[i])} for i in best]
-            for row, best in self._nearest(query_vectors, document_vectors, top_k)
+            for row, best in self.nearest(query_vectors, document_vectors, top_k)
         ]
         if is_text(documents):
             texts = as_texts(documents)
@@ -354,8 +354,15 @@ class Embedder(Task):
             return self.embed_as(kind, texts, **options), is_one
         return self.checked_vectors(texts)
 
-    def _nearest(self, queries, documents, top_k):
-        """Yields for each query its similarities and the places of the highest, best first."""
+    def nearest(
+        self, queries: Any, documents: Any, top_k: int
+    ) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
+        """Yields for each query its similarities and the places of the highest, best first.
+
+        Args:
+            queries, documents: vectors of `embed`.
+            top_k: int, the most places.
+        """
         for start in range(0, _num_rows(queries), 256):  # Keeps the matrix of similarities small.
             similarities = self.similarities(queries[start : start + 256], documents)
             best = np.argsort(-similarities, axis=1, kind="stable")[:, :top_k]

@@ -94,10 +94,12 @@ def mine_hard_negatives(
     documents = list(dict.fromkeys(corpus))
     vectors = [embedder.embed_as("query", queries, **options)]
     vectors += [embedder.embed_as("document", x, **options) for x in (positives, documents)]
-    rows = []
-    for row, (scores, positive_score) in enumerate(_scores(embedder, *vectors)):
-        query, positive = queries[row], positives[row]
-        order = np.argsort(-scores, kind="stable")[: top_k + len(excluded[query])]
+    positive_scores = embedder.similarities_of_pairs(*vectors[:2])
+    most, rows = top_k + max(map(len, excluded.values())), []
+    nearest = embedder.nearest(vectors[0], vectors[2], most)
+    for query, positive, positive_score, (scores, order) in zip(
+        queries, positives, positive_scores, nearest, strict=True
+    ):
         candidates = [index for index in order if documents[index] not in excluded[query]][:top_k]
         scores = scores[candidates]
         if reranker is not None:
@@ -116,12 +118,3 @@ def mine_hard_negatives(
             stacklevel=2,
         )
     return tuple([row[column] for row in rows] for column in range(2 + num_negatives))
-
-
-def _scores(embedder, queries, positives, documents, at_once=256):
-    """Yields for each query its similarities with all documents, and with its positive."""
-    positive_scores = embedder.similarities_of_pairs(queries, positives)
-    for start in range(0, len(positive_scores), at_once):
-        part = slice(start, start + at_once)
-        scores = embedder.similarities(queries[part], documents)
-        yield from zip(scores, positive_scores[part], strict=True)

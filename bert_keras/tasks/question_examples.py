@@ -46,8 +46,8 @@ class QuestionExample:
         return tuple(answer for answer in self.answers if answer.stands_in(self.context))
 
 
-# Takes the place of an answer that cannot be trained on.
-UNUSABLE = object()
+# Takes the place of an answer that cannot be trained on: it stands in no context.
+UNUSABLE = Answer("", 0)
 
 
 def are_examples(x):
@@ -94,7 +94,7 @@ def read_answers(contexts, answers):
     Args:
         contexts: list of str.
         answers: column of `(text, start)`; `None` for no answer; a list of such pairs for several
-            right answers, of which the first that is in the context counts; or `UNUSABLE`.
+            right answers, of which the first that is in the context counts.
 
     Returns:
         starts: int64 `(num_examples,)`, first characters; -1 for no answer.
@@ -109,9 +109,6 @@ def read_answers(contexts, answers):
     ends = np.full(len(contexts), -1, np.int64)
     unusable = set()
     for index, (context, answer) in enumerate(zip(contexts, answers, strict=True)):
-        if answer is UNUSABLE:
-            unusable.add(index)
-            continue
         candidates = _candidates(answer, index)
         for text, start in candidates:
             if start < 0 or start + len(text) > len(context):

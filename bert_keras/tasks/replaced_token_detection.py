@@ -240,6 +240,7 @@ class ReplacedTokenDetection(JointTask):
 
     part_names = ("generator", "discriminator")
     reader_name = "generator"
+    further_inputs = (MASK_POSITIONS,)
 
     def __init__(
         self,
@@ -259,15 +260,6 @@ class ReplacedTokenDetection(JointTask):
     def tasks(self) -> tuple[MaskedLM, ReplacedTokenDetector]:
         """The tasks that are trained."""
         return (self.generator, self.discriminator)
-
-    def check_arrays(self, inputs):
-        """Raises when NumPy inputs do not fit, see `MaskedLM`, or have no `mask_positions`."""
-        super().check_arrays(inputs)
-        if MASK_POSITIONS not in inputs:
-            raise ValueError(
-                f"Inputs must have {MASK_POSITIONS!r}, where tokens are replaced. Received: "
-                f"{sorted(inputs)}. To judge a text as it is, call `discriminator.is_replaced`."
-            )
 
     def call(self, inputs, training=None):
         masked_lm = self.generator(inputs, training=training)

@@ -95,15 +95,6 @@ class SpanBoundary(MaskedLM):
             masked_lm, span_boundary=span_boundary, dtype=self.dtype_policy, name="head"
         )
 
-    def call(self, inputs, training=None):
-        if MASK_POSITIONS not in inputs:
-            raise ValueError(
-                "A SpanBoundary needs 'mask_positions' to find the spans. Received the inputs "
-                f"{sorted(inputs)}. Texts and PretrainingBatches have them; for the logits of "
-                "every position use MaskedLM."
-            )
-        return super().call(inputs, training=training)
-
     def default_loss(self, label_smoothing):
         """Returns a mean cross-entropy for each output; Keras adds them up."""
         return {name: SparseCrossentropy(label_smoothing=label_smoothing) for name in OUTPUTS}

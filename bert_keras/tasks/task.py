@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from bert_keras.answers.answerer import Answerer
 from bert_keras.checks import (
-    as_column,
     as_str,
     check_has_labels,
     check_int,
@@ -724,10 +723,9 @@ class Task(AdaptedTask, BuiltModel):
             check_has_labels(y, type(self).__name__)
         if kind != "arrays":
             self.check_has_preprocessor()
-            x = as_column(x) if kind == "batches" else x
             sample_weight = check_labels_and_weights(self, x, y, sample_weight)
             return self.encode_texts(x, y, sample_weight, training)
-        check_keys(x, self.input_names)
+        check_keys(x, self.input_names, self.further_inputs)
         inputs = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
         sample_weight = check_labels_and_weights(self, inputs, y, sample_weight)
         self.check_arrays(inputs)

@@ -19,7 +19,6 @@ from bert_keras.checks import (
     check_same_length,
     check_shape,
     is_column,
-    is_int,
     is_table,
     raise_at_first,
 )
@@ -345,25 +344,15 @@ def check_is_dataset(x):
     is_array = hasattr(x, "shape") and hasattr(x, "dtype")
     if x is not None and not (is_array or isinstance(x, (list, tuple, str, int, float))):
         return
-    first, advice = x[0] if isinstance(x, (list, tuple)) and x else x, ""
-    is_rows = isinstance(first, (list, tuple)) and first is not x
-    are_ids = all(map(is_int, first)) if is_rows else is_array and "int" in str(x.dtype)
-    is_matrix = is_rows or (is_array and len(x.shape) > 1)
-    if is_matrix and are_ids:
-        advice = (
-            " Token ids go into a dict: {'token_ids': ids, 'padding_mask': mask}, padded to one "
-            "length, with 1 in the mask for each real token."
-        )
-    elif is_matrix:
-        advice = (
-            " Turn rows into columns: `texts, labels = map(list, zip(*rows))`, for pairs "
-            "`tuple(map(list, zip(*rows)))`; those of an array are x[:, 0], or tuple(x.T)."
-        )
+    first = x[0] if isinstance(x, (list, tuple)) and x else x
     shape = f" of the shape {tuple(x.shape)}" if is_array else ""
     raise TypeError(
         "`x` must be a column of str, a tuple of two such columns for pairs, a dict of arrays as "
         f"in bert_keras.inputs, or a dataset. Received: {type(x).__name__}{shape}, beginning with "
-        f"{first!r:.80}.{advice}"
+        f"{first!r:.80}. Turn rows into columns: `texts, labels = map(list, zip(*rows))`, for "
+        "pairs `tuple(map(list, zip(*rows)))`; those of an array are x[:, 0], or tuple(x.T). "
+        "Token ids go into a dict: {'token_ids': ids, 'padding_mask': mask}, padded to one length, "
+        "with 1 in the mask for each real token."
     )
 
 

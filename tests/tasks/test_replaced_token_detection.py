@@ -259,7 +259,7 @@ REFUSED = [
         ValueError,
         "detection_weight",
     ),
-    (lambda m: m.fit(PLAIN, *batch()[1:]), ValueError, "must have 'mask_positions'"),
+    (lambda m: m.fit(PLAIN, *batch()[1:]), ValueError, "needs the input 'mask_positions'"),
     (lambda m: m.predict(TEXTS), ValueError, "is_replaced"),
     (lambda m: m.discriminator.is_replaced("a " * 15), ValueError, "must fit whole"),
     (lambda m: m.discriminator.fit(PLAIN, PARITY + 1), ValueError, "must be 0, or 1"),

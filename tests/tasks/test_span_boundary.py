@@ -114,5 +114,5 @@ def test_the_loss_is_the_mean_of_both_outputs():
 def test_without_positions_there_are_no_spans():
     inputs, _, _ = batch()
     del inputs["mask_positions"]
-    with pytest.raises(ValueError, match="needs 'mask_positions' to find the spans"):
+    with pytest.raises(ValueError, match="needs the input 'mask_positions'"):
         tiny_model()(inputs)
