@@ -14,7 +14,7 @@ from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.presets.assign import by_path, head_weights
 from bert_keras.presets.families.record import TASKS
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.teacher_student import JointTask
+from bert_keras.tasks.teacher_student import JointTask, have_one_vocabulary
 from bert_keras.training.losses import CosineDistance, SoftCrossentropy, SparseCrossentropy
 from bert_keras.types import Data, LayerOptions, Path
 
@@ -211,9 +211,7 @@ def _check_pair(teacher, student, cosine_weight):
         (type(task).__name__, task.backbone.vocabulary_size, getattr(task, "num_classes", None))
         for task in (teacher, student)
     ]
-    known = [task.tokenizer for task in (teacher, student) if task.tokenizer]
-    known = [tokenizer.vocabulary for tokenizer in known if tokenizer.has_vocabulary]
-    if sizes[0] != sizes[1] or known[1:] != known[:-1]:
+    if sizes[0] != sizes[1] or not have_one_vocabulary(teacher, student):
         raise ValueError(
             "Teacher and student must be tasks of one class with the same vocabulary and classes. "
             f"Received: {sizes[0]} and {sizes[1]} (class, token ids, classes)."

@@ -115,6 +115,15 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
     return labels.reshape(-1, num_classes).astype("float32")
 
 
+def check_outputs(labels, outputs, advice):
+    """Raises `ValueError` unless labels are a dict with the names of all outputs."""
+    if not isinstance(labels, dict) or set(labels) != set(outputs):
+        received = sorted(labels) if isinstance(labels, dict) else type(labels).__name__
+        raise ValueError(
+            f"Labels must be a dict with the keys {list(outputs)}. Received: {received}. {advice}"
+        )
+
+
 def shares(labels):
     """Returns rows with a probability per class as float32, after checking them."""
     wrong = ~np.isfinite(labels).all(axis=1) | (labels < 0).any(axis=1)

@@ -11,6 +11,7 @@ from bert_keras.checks import check_has_labels
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining_heads import PretrainingHead
 from bert_keras.tasks import next_sentence_prediction as next_sentence
+from bert_keras.tasks.encoded_labels import check_outputs
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SparseCrossentropy
@@ -107,12 +108,7 @@ class Pretraining(MaskedLM):
         Raises:
             ValueError: one of them is missing, or a label is not an id or a class.
         """
-        if not isinstance(labels, dict) or set(labels) != set(OUTPUTS):
-            raise ValueError(
-                f"Labels must be a dict with the keys {list(OUTPUTS)}. Received: "
-                f"{sorted(labels) if isinstance(labels, dict) else type(labels).__name__}. Without "
-                "next sentences use MaskedLM."
-            )
+        check_outputs(labels, OUTPUTS, "Without next sentences use MaskedLM.")
         return {
             "masked_lm": super().encode_labels(labels["masked_lm"]),
             "next_sentence": next_sentence.encode_next_labels(labels["next_sentence"]),

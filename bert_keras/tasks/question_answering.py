@@ -28,7 +28,7 @@ from bert_keras.preprocessing.question_windows import OUTPUTS, QuestionWindows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 from bert_keras.tasks import question_examples
-from bert_keras.tasks.encoded_labels import take_weights
+from bert_keras.tasks.encoded_labels import check_outputs, take_weights
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_columns
 from bert_keras.tasks.validation import head_for
@@ -155,11 +155,7 @@ class QuestionAnswering(Task):
         """
         if isinstance(labels, tuple) and len(labels) == 2:
             labels = dict(zip(OUTPUTS, labels, strict=True))
-        if not isinstance(labels, dict) or set(labels) != set(OUTPUTS):
-            raise ValueError(
-                "Labels of ready inputs must be a dict of the arrays 'start_logits' and "
-                f"'end_logits', or a tuple of both. Received: {type(labels).__name__}."
-            )
+        check_outputs(labels, OUTPUTS, "Or pass a tuple of both.")
         start, end = (np.asarray(labels[name]) for name in OUTPUTS)
         check_shape("Starts", start, ("num_examples",), "iu")
         check_shape("Ends", end, start.shape, "iu", "Starts have this shape.")

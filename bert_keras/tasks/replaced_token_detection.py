@@ -19,7 +19,7 @@ from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.teacher_student import JointTask
+from bert_keras.tasks.teacher_student import JointTask, have_one_vocabulary
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SigmoidCrossentropy
 from bert_keras.types import (
@@ -368,20 +368,15 @@ def _check_parts(generator, discriminator):
             f"discriminator. Received: {type(generator).__name__} and "
             f"{type(discriminator).__name__}."
         )
-    settings = [
-        {name: getattr(task.backbone, name) for name in _SHARED_SETTINGS}
-        | {"family": type(task.backbone.embeddings).__name__, "vocabulary": _vocabulary(task)}
-        for task in (generator, discriminator)
-    ]
-    differing = [name for name in settings[0] if settings[0][name] != settings[1][name]]
-    if "vocabulary" in differing and None in (part["vocabulary"] for part in settings):
-        differing.remove("vocabulary")
-    if differing:
-        values = {n: [part[n] for part in settings] for n in differing if n != "vocabulary"}
+    backbones = [task.backbone for task in (generator, discriminator)]
+    settings = {name: [getattr(x, name) for x in backbones] for name in _SHARED_SETTINGS}
+    settings["family"] = [type(x.embeddings).__name__ for x in backbones]
+    differing = {name: pair for name, pair in settings.items() if pair[0] != pair[1]}
+    if differing or not have_one_vocabulary(generator, discriminator):
         raise ValueError(
             "Generator and discriminator must have the same vocabulary, inputs and embeddings, "
-            f"which they share. They differ in: {', '.join(differing)}. {values or ''} A generator "
-            "narrower than its discriminator needs `embedding_dim`."
+            f"which they share. They differ in: {differing or 'vocabulary'}. A generator narrower "
+            "than its discriminator needs `embedding_dim`."
         )
 
 
@@ -390,8 +385,3 @@ def _share(generator, backbone):
     share_embeddings(generator.backbone, backbone)
     variable_paths.changed(generator.backbone.embeddings, generator.backbone, generator)
     generator.compile_with(generator.recipe.fresh_optimizer(generator))
-
-
-def _vocabulary(task):
-    tokenizer = task.tokenizer
-    return tokenizer.vocabulary if tokenizer is not None and tokenizer.has_vocabulary else None

@@ -14,6 +14,13 @@ def of_reader(name: str) -> property:
     return property(lambda task: getattr(task.reader, name), doc=f"`{name}` of the reading task.")
 
 
+def have_one_vocabulary(*tasks: Task) -> bool:
+    """Whether all tasks with a vocabulary have the same."""
+    known = [task.tokenizer for task in tasks if task.tokenizer]
+    known = [tokenizer.vocabulary for tokenizer in known if tokenizer.has_vocabulary]
+    return known[1:] == known[:-1]
+
+
 class JointTask(Task):
     """Tasks in one model: one of them reads the examples, and the last is used after training.
 

@@ -328,15 +328,17 @@ def is_empty(x):
     return all(map(is_empty, x)) if is_columns(x) else is_column(x) and len(x) == 0
 
 
+def columns_of(x):
+    """Returns the columns in `x`: the values of a dict, the entries of a tuple, or `x` itself."""
+    if isinstance(x, dict):
+        return tuple(x.values())
+    return x if isinstance(x, tuple) and is_columns(x) else (x,)
+
+
 def num_examples(x):
     """Returns the number of examples in texts, columns of texts, or a dict of arrays."""
-    if isinstance(x, str):
-        return 1
-    if isinstance(x, dict):
-        return len(next(iter(x.values())))
-    if isinstance(x, tuple) and is_one_pair(x):
-        return 1
-    return len(x[0]) if isinstance(x, tuple) and is_columns(x) else len(x)
+    is_one = isinstance(x, str) or (isinstance(x, tuple) and is_one_pair(x))
+    return 1 if is_one else len(columns_of(x)[0])
 
 
 def check_is_dataset(x):
@@ -365,12 +367,13 @@ def check_labels_and_weights(task, x, y, sample_weight=None):
         ValueError: they do not have the same length, or weights are not finite numbers of that
             shape.
     """
-    count, is_ready, kinds = num_examples(x), isinstance(x, dict), task.label_kind
+    count, is_ready = num_examples(x), isinstance(x, dict)
     labels = None if y is None else range(num_examples(y))
     rule = "There must be as many labels as examples"
     check_same_length(rule, examples=range(count), labels=labels)
     if sample_weight is None:
         return None
+    kinds = task.label_kind
     if isinstance(sample_weight, dict) and (is_ready or isinstance(kinds, LabelKind)):
         check_weights_by_output(y, sample_weight)
     kinds = list(kinds.values() if isinstance(kinds, Mapping) else [kinds])
@@ -462,20 +465,10 @@ def first_examples(columns, steps, batch_size):
         return columns
     size = DEFAULT_BATCH_SIZE if batch_size is None else check_int("batch_size", batch_size)
     part = slice(check_int("steps", steps) * size)
-    if len(set().union(*map(_lengths, columns[:3]))) > 1:
+    found = [column for x in columns[:3] if x is not None for column in columns_of(x)]
+    if len(set(map(len, found))) > 1:
         return columns
     return Columns(*(_cut(x, part) for x in columns[:3]), columns.kind)
-
-
-def _lengths(x):
-    """Returns the lengths of all columns in `x`, a set."""
-    if x is None:
-        return set()
-    if isinstance(x, dict):
-        x = tuple(x.values())
-    elif not is_columns(x):
-        return {len(x)}
-    return set().union(*map(_lengths, x))
 
 
 def _cut(x, part):

@@ -184,17 +184,12 @@ class ZeroShotTagger(Task):
 
     def answer_settings(self):
         """Returns the settings of `ZeroShotTagAnswerer`."""
-        tokenizer = self.tokenizer
-        label_id, separator_id = (
-            tokenizer.token_to_id(chosen)
-            if chosen
-            else next(id for id in map(tokenizer.find, usual) if id is not None)
-            for chosen, usual in (
-                (self.label_token, (LABEL_TOKEN, tokenizer.mask_token)),
-                (self.separator_token, (SEPARATOR_TOKEN, tokenizer.sep_token)),
-            )
-        )
-        ids = {"label_id": label_id, "separator_id": separator_id}
+        tokenizer, ids = self.tokenizer, {}
+        for name, chosen, usual in (
+            ("label_id", self.label_token, (LABEL_TOKEN, tokenizer.mask_token)),
+            ("separator_id", self.separator_token, (SEPARATOR_TOKEN, tokenizer.sep_token)),
+        ):
+            ids[name] = tokenizer.token_to_id(chosen) if chosen else tokenizer.ids_of(usual)[0]
         return {**super().answer_settings(), **ids}
 
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
