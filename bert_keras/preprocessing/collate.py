@@ -358,15 +358,9 @@ class Rows:
         return self
 
     def collect(self, batches: Iterable[Batch]) -> Any:
-        """Returns the outputs of all rows, in their order, as an array or a dict of arrays."""
-        order, parts = [], []
-        for indices, outputs in batches:
-            order.append(indices)
-            parts.append(outputs)
-        places = np.argsort(np.concatenate(order))
-        if isinstance(parts[0], dict):
-            return {key: np.concatenate([x[key] for x in parts])[places] for key in parts[0]}
-        return np.concatenate(parts)[places]
+        """Returns the outputs of all rows, in their order, in the structure of a batch's."""
+        indices, outputs = zip(*batches, strict=True)
+        return _joined(outputs, np.argsort(np.concatenate(indices)))
 
     def each(self, batches: Iterable[Batch], read: Callable[[int, Any], Any]) -> list[Any]:
         """Returns what `read` returns for each row's number and output, in the order of rows.
@@ -378,6 +372,15 @@ class Rows:
             for row, output in zip(indices, outputs, strict=True):
                 found[row] = read(row, output)
         return found
+
+
+def _joined(parts, places):
+    """Returns arrays, or dicts, lists or tuples of arrays, as one, with its rows in an order."""
+    if isinstance(parts[0], dict):
+        return {name: _joined([part[name] for part in parts], places) for name in parts[0]}
+    if isinstance(parts[0], (list, tuple)):
+        return type(parts[0])(_joined(column, places) for column in zip(*parts, strict=True))
+    return np.concatenate(parts)[places]
 
 
 class ReadyRows(Rows):

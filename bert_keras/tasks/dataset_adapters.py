@@ -124,8 +124,9 @@ def _encoded(task, training, batch):
             f"{type(batch).__name__} of {len(batch)}."
         )
     x = as_str(x)
-    if isinstance(x, list) and not (has_names(x) or is_text(x) or _is_rows(x)):
-        x = tuple(map(as_str, x))  # torch's `DataLoader` makes a list of columns.
+    if isinstance(x, (list, tuple)) and not has_names(x):
+        # torch's `DataLoader` makes columns tuples, and several columns a list.
+        x = list(x) if is_text(x) or _is_rows(x) else tuple(map(as_str, x))
     columns = normalize_columns(task, x, *rest)
     if isinstance(x, str) or columns.kind == "batches":
         raise TypeError(

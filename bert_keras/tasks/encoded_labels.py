@@ -74,26 +74,26 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
         rows = labels.tolist() if is_of_names else labels if isinstance(labels, list) else ()
         if rows := _rows_of_names(rows):
             labels = _multi_hot(rows, label_names)
-    labels = as_label_array(labels)
+    labels, name = as_label_array(labels), f"Labels of a {problem_type} problem"
     if problem_type == "single_label":
         labels = one_column(labels)
-        if labels.ndim == 2 and labels.dtype.kind in "iufb" and labels.shape[1] == num_classes:
+        are_names = labels.dtype.kind in "OUS"
+        if labels.ndim == 2 and labels.shape[1] == num_classes and not are_names:
             return shares(labels)
-        if labels.ndim != 1:
-            what = "name" if labels.dtype.kind in "OUS" else "class"
-            raise ValueError(
-                "Labels of a single_label problem must have the shape (num_examples,), one "
-                f"{what} per example, or (num_examples, {num_classes}), a probability per class. "
-                f"Received {labels.shape}. For several labels per example, use "
-                "problem_type='multi_label' and a matrix of 0 and 1 with one column per label."
-            )
-        if labels.dtype.kind in "OUS":
-            labels = _class_indices(labels, label_names)
-    if labels.dtype.kind not in "iufb":
-        raise ValueError(
-            f"Labels of a {problem_type} problem must be numbers. Received the dtype "
-            f"{labels.dtype}."
+        advice = (
+            f"A probability per class is (num_examples, {num_classes}). For several labels per "
+            "example, use problem_type='multi_label' and a matrix of 0 and 1 with one column per "
+            "label."
         )
+        name += f", one {'name' if are_names else 'class'} per example,"
+        check_shape(name, labels, ("num_examples",), "" if are_names else "iufb", advice)
+        if are_names:
+            return _class_indices(labels, label_names)
+    else:
+        is_flat = num_classes == 1 and labels.ndim == 1
+        shape = ("num_examples",) if is_flat else ("num_examples", num_classes)
+        advice = "One label or score per example is num_classes=1."
+        check_shape(name, labels, shape, "iufb", advice)
     advice = "Drop examples without a label first."
     raise_at_first(~np.isfinite(labels), labels, "Every example needs a label", advice)
     if problem_type == "single_label":
@@ -102,16 +102,8 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
         raise_at_first(wrong, labels, rule)
         return labels.astype("int32")
     if problem_type == "multi_label":
-        name = "Labels of a multi_label problem"
-        if num_classes > 1 or labels.ndim != 1:
-            check_shape(name, labels, ("num_examples", num_classes))
-        raise_at_first(
-            (labels < 0) | (labels > 1), labels, f"{name} must be 0 or 1, or between them"
-        )
-    elif num_classes != 1 or labels.ndim != 1:
-        name = f"Labels of a regression with num_classes={num_classes} scores"
-        advice = "For one score per example, use num_classes=1."
-        check_shape(name, labels, ("num_examples", num_classes), advice=advice)
+        wrong = (labels < 0) | (labels > 1)
+        raise_at_first(wrong, labels, f"{name} must be 0 or 1, or between them")
     return labels.reshape(-1, num_classes).astype("float32")
 
 
@@ -192,7 +184,7 @@ def _class_indices(names, label_names):
         )
     index_of = {name: number for number, name in enumerate(label_names)}
     indices = [index_of.get(name, index_of.get(name.strip(), -1)) for name in names.tolist()]
-    indices = np.array(indices, "int64")
+    indices = np.array(indices, "int32")
     raise_at_first(indices < 0, names, f"Every label must be one of {list(label_names)}")
     return indices
 

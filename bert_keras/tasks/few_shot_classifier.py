@@ -149,12 +149,7 @@ class FewShotClassifier(TextClassifier):
             sizes = {"batch_size": batch_size or 16, "epochs": 1 if epochs is None else epochs}
             history = embedder.fit(tuple(columns), labels[first], **sizes, **kwargs)
         vectors = embedder.predict(texts, verbose=0)
-        for weight, value in zip(
-            (self.head.dense.kernel, self.head.dense.bias),
-            logistic_regression(vectors, labels, self.num_classes),
-            strict=True,
-        ):
-            weight.assign(value)
+        self.head.dense.set_weights(logistic_regression(vectors, labels, self.num_classes))
         return history
 
     def _labelled_texts(self, x, y):

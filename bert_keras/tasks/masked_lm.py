@@ -150,11 +150,10 @@ class MaskedLM(Task):
         """Raises when NumPy inputs do not fit the backbone or each other."""
         self.backbone.check_arrays(inputs)
         rows, positions = inputs[TOKEN_IDS].shape[0], inputs.get(MASK_POSITIONS)
-        if positions is not None and (positions.ndim != 2 or len(positions) != rows):
-            raise ValueError(
-                f"The input 'mask_positions' must have the shape ({rows}, num_predictions), a row "
-                f"for each row of 'token_ids'. Received {positions.shape}."
-            )
+        if positions is not None:
+            advice = "It has a row for each row of 'token_ids'."
+            shape = (rows, "num_predictions")
+            check_shape("The input 'mask_positions'", positions, shape, advice=advice)
 
     def default_loss(self, label_smoothing):
         """Returns the mean cross-entropy over positions, by weight."""

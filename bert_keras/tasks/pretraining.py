@@ -1,7 +1,6 @@
 """BERT's pre-training: masked tokens and next sentences together."""
 
 import types
-from typing import Any, Unpack
 
 import keras
 
@@ -15,7 +14,6 @@ from bert_keras.tasks.encoded_labels import check_outputs
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import PredictOptions, Texts
 
 OUTPUTS = ("masked_lm", "next_sentence")
 
@@ -120,14 +118,7 @@ class Pretraining(MaskedLM):
         check_has_labels(y, "Pretraining", "Pass a label for each pair: 0 is next, 1 is random.")
         return next_sentence.encode_next_labels(y)
 
-    def is_next(
-        self,
-        first: str | Texts,
-        second: str | Texts,
-        **options: Unpack[PredictOptions],
-    ) -> Any:
-        """Returns whether texts follow others, see `NextSentencePrediction.is_next`."""
-        return self.ask("is_next", first, second, **options)
+    is_next = next_sentence.NextSentencePrediction.is_next
 
     def token_logits(self, outputs):
         """Returns the logits of masked tokens among the outputs."""

@@ -95,9 +95,8 @@ def integrated_gradients(
     columns = tuple([x] if is_one else as_column(x) for x in columns)
     texts = columns if len(columns) > 1 else columns[0]
     targets = _targets(classifier, texts, len(columns[0]), target)
-    gradients = _gradient_function(classifier)
     saliencies = [
-        _saliency(classifier, gradients, row, number, steps, batch_size)
+        _saliency(classifier, row, number, steps, batch_size)
         for row, number in zip(_rows(classifier, texts), targets, strict=True)
     ]
     return saliencies[0] if is_one else saliencies
@@ -148,7 +147,7 @@ def _rows(classifier, texts):
         yield rows.inputs(np.array([row]), int(length))
 
 
-def _saliency(classifier, gradients, row, target, steps, batch_size):
+def _saliency(classifier, row, target, steps, batch_size):
     ends = _vectors(classifier, row)
     # The two ends of the path have weight 0: only their logits are needed.
     points, weights = np.polynomial.legendre.leggauss(steps)
@@ -160,7 +159,8 @@ def _saliency(classifier, gradients, row, target, steps, batch_size):
         fractions = points[part, None, None].astype("float32")
         vectors = ends[0] + fractions * (ends[1] - ends[0])
         repeated = {name: np.repeat(array, len(fractions), axis=0) for name, array in row.items()}
-        logits[part], gradient = gradients(repeated, vectors.astype("float32"), target)
+        vectors = vectors.astype("float32")
+        logits[part], gradient = _gradients(classifier, repeated, vectors, target)
         mean = mean + np.einsum("s,sld->ld", weights[part], gradient)
     length = int(row[PADDING_MASK].sum())
     scores = ((ends[1] - ends[0]) * mean).sum(axis=-1)[:length]
@@ -192,62 +192,59 @@ def _table_rows(classifier, ids):
     return keras.ops.convert_to_numpy(keras.ops.cast(vectors, "float32"))[0]
 
 
-def _gradient_function(classifier):
-    """Returns a function of inputs, token vectors and a class's number.
+def _gradients(classifier, inputs, vectors, target):
+    """Returns a class's logits, and their gradient with respect to token vectors, as arrays.
 
-    It returns that class's logits `(batch,)` and their gradient with respect to the vectors,
-    `(batch, seq_len, hidden_dim)`, as NumPy arrays. Keras has no API for gradients, so each
-    backend's is called here. What JAX has compiled is kept until the classifier's variables change.
+    Keras has no API for gradients, so each backend's is called here.
+
+    Args:
+        classifier: a `TextClassifier`.
+        inputs: dict of int arrays `(batch, seq_len)`.
+        vectors: float32 `(batch, seq_len, hidden_dim)`.
+        target: int, the number of the class.
+
+    Returns:
+        Float arrays `(batch,)` and `(batch, seq_len, hidden_dim)`.
     """
-    variables, (compiled_for, function) = [*map(id, classifier.variables)], classifier._gradients
-    if variables != compiled_for:
-        make = {"jax": _jax_gradients, "tensorflow": _tensorflow_gradients}
-        function = make.get(keras.backend.backend(), _torch_gradients)(classifier)
-        classifier._gradients = variables, function
-    return function
 
+    def logits_of(vectors):
+        return classifier(inputs, token_vectors=vectors, training=False)[:, target]
 
-def _tensorflow_gradients(classifier):
-    import tensorflow as tf
+    backend = keras.backend.backend()
+    if backend == "jax":
+        return _jax_gradients(classifier, inputs, vectors, target)
+    vectors = keras.ops.convert_to_tensor(vectors)
+    if backend == "tensorflow":
+        import tensorflow as tf
 
-    def gradients(inputs, vectors, target):
-        vectors = tf.convert_to_tensor(vectors)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(vectors)
-            logits = classifier(inputs, token_vectors=vectors, training=False)[:, target]
-        return logits.numpy(), tape.gradient(logits, vectors).numpy()
+            logits = logits_of(vectors)
+        gradient = tape.gradient(logits, vectors)
+    else:
+        import torch
 
-    return gradients
+        with torch.enable_grad():
+            logits = logits_of(vectors.requires_grad_())
+            (gradient,) = torch.autograd.grad(logits.sum(), vectors)
+    return keras.ops.convert_to_numpy(logits), keras.ops.convert_to_numpy(gradient)
 
 
-def _jax_gradients(classifier):
+def _jax_gradients(classifier, inputs, vectors, target):
+    """See `_gradients`. The compiled function is kept until the classifier's variables change."""
     import jax
 
     variables = classifier.variables
+    ids, (compiled_for, function) = [*map(id, variables)], classifier._gradients
 
     def summed(vectors, weights, inputs, target):
         with keras.StatelessScope(zip(variables, weights, strict=True)):
             logits = classifier(inputs, token_vectors=vectors, training=False)[:, target]
         return logits.sum(), logits
 
-    compiled = jax.jit(jax.value_and_grad(summed, has_aux=True))
-
-    def gradients(inputs, vectors, target):
-        weights = [variable.value for variable in variables]
-        (_, logits), gradient = compiled(vectors, weights, inputs, target)
-        return np.asarray(logits), np.asarray(gradient)
-
-    return gradients
-
-
-def _torch_gradients(classifier):
-    import torch
-
-    def gradients(inputs, vectors, target):
-        vectors = keras.ops.convert_to_tensor(vectors).requires_grad_()
-        with torch.enable_grad():
-            logits = classifier(inputs, token_vectors=vectors, training=False)[:, target]
-            (gradient,) = torch.autograd.grad(logits.sum(), vectors)
-        return keras.ops.convert_to_numpy(logits), keras.ops.convert_to_numpy(gradient)
-
-    return gradients
+    if ids != compiled_for:
+        function = jax.jit(jax.value_and_grad(summed, has_aux=True))
+        classifier._gradients = ids, function
+    weights = [variable.value for variable in variables]
+    (_, logits), gradient = function(vectors, weights, inputs, target)
+    return np.asarray(logits), np.asarray(gradient)

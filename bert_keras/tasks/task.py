@@ -306,6 +306,9 @@ class Task(AdaptedTask, BuiltModel):
         """Returns the loss of `compile(loss="auto")`."""
         raise NotImplementedError(f"{type(self).__name__} must define `default_loss`.")
 
+    def default_loss_weights(self) -> dict[str, float] | None:
+        """Returns the weights of several losses, by name; `None` to weigh them alike."""
+
     def default_metrics(self) -> Any:
         """Returns the weighted metrics of `compile(weighted_metrics="auto")`."""
         return []
@@ -700,11 +703,7 @@ class Task(AdaptedTask, BuiltModel):
             outputs = super().predict(batches, None, verbose, None, callbacks)
             return keras.tree.map_structure(batches.restore_order, outputs)
         found = self.predict_rows(rows, batch_size, verbose) if len(rows) else ()
-        if not is_plain:
-            return rows.collect(found)
-        indices, outputs = zip(*found, strict=True)
-        order = np.argsort(np.concatenate(indices))
-        return keras.tree.map_structure(lambda *parts: np.concatenate(parts)[order], *outputs)
+        return rows.collect(found)
 
     # From what a user passes to batches: columns, rows, batches.
 

@@ -76,29 +76,6 @@ class JointTask(Task):
             f"training: `model.{self.part_names[-1]}.export(...)`."
         )
 
-    def default_loss_weights(self) -> dict[str, float] | None:
-        """Returns the weights of the losses, by name; `None` for a single loss."""
-        return None
-
-    def compile(
-        self,
-        optimizer: Any = "auto",
-        loss: Any = "auto",
-        *,
-        loss_weights: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        """Configures training, see `Task.compile`.
-
-        Args:
-            optimizer: see `Task.compile`.
-            loss: `"auto"`, or a dict of losses by the names of the outputs that have one.
-            loss_weights: dict, the weight of each loss; `None` for the task's own.
-            **kwargs: see `Task.compile`.
-        """
-        loss_weights = self.default_loss_weights() if loss_weights is None else loss_weights
-        super().compile(optimizer, loss, loss_weights=loss_weights, **kwargs)
-
     # Files
 
     def get_config(self):

@@ -176,7 +176,9 @@ class TrainingConfig:
         share = distribution.shard_of(task) if is_distributed(task) else None
         if share and share.has_own_losses:
             loss = _averaged_over_devices(loss, share, task)
-        return {**self.keras_arguments, "loss": loss, **self._metrics_for(task)}
+        weights = self.keras_arguments.get("loss_weights") or task.default_loss_weights()
+        arguments = {**self.keras_arguments, "loss_weights": weights}
+        return {**arguments, "loss": loss, **self._metrics_for(task)}
 
     def _metrics_for(self, task):
         """Returns `metrics` and `weighted_metrics`, which read labels as `LabelKind.adapt` says."""

@@ -74,7 +74,7 @@ def test_the_gradient_equals_finite_differences(classifier):
     inputs = classifier.preprocessor(["a cab", "d e"], length=8)
     table = classifier.backbone.token_embedding
     vectors = keras.ops.convert_to_numpy(table(inputs["token_ids"])).astype("float32")
-    _, gradient = saliency._gradient_function(classifier)(inputs, vectors, 2)
+    _, gradient = saliency._gradients(classifier, inputs, vectors, 2)
     directions = np.random.default_rng(0).normal(size=(4, *vectors.shape)).astype("float32")
     # In one batch, since XLA compiles each shape.
     moved = np.concatenate([vectors + s * d for d in directions for s in (3e-3, -3e-3)])
