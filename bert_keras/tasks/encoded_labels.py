@@ -1,5 +1,7 @@
 """Labels as users give them, names or numbers, as the arrays that losses take."""
 
+import contextlib
+
 import numpy as np
 from keras import ops
 
@@ -27,17 +29,13 @@ def check_label_names(label_names, num_classes):
     """
     if label_names is None:
         return None
-    is_str = isinstance(label_names, str)
-    if is_str or not all(isinstance(name, str) for name in label_names):
+    names = None if isinstance(label_names, str) else list(label_names)
+    are_str = names is not None and all(isinstance(name, str) for name in names)
+    if not are_str or not len(names) == len(set(names)) == num_classes:
         raise ValueError(
-            "`label_names` must be a list of str. Received: "
-            f"{label_names if is_str else list(label_names)!r}. Classes without names are numbers: "
+            f"`label_names` must be num_classes={num_classes} different names, a list of str. "
+            f"Received: {names or label_names!r}. Classes without names are numbers: "
             "label_names=None."
-        )
-    if len(label_names) != num_classes or len(set(label_names)) != num_classes:
-        raise ValueError(
-            f"`label_names` must be num_classes={num_classes} different names. Received: "
-            f"{list(label_names)}."
         )
     return tuple(map(str, label_names))
 
@@ -232,22 +230,21 @@ def as_label_array(labels, what="label"):
         ValueError: a label is missing (`None`, NaN among strings, pandas' `NA`), strings stand
             among numbers, or rows differ in length. The message has the index.
     """
-    try:
+    with contextlib.suppress(ValueError):  # Rows of different lengths.
         array = np.asarray(labels)
-    except ValueError:
-        for row, value in enumerate(labels):
-            _check_present(value, row, what)
-        raise ValueError(
-            "Each example must have one label. Received rows of different lengths. For several "
-            "labels per example, pass a matrix of 0 and 1, (num_examples, num_classes), or lists "
-            "of names if the task has label_names."
-        ) from None
-    if array.dtype.kind in "biuf" or array.ndim == 0:
-        return array
-    values = np.array(labels, dtype=object).reshape(-1).tolist()
+        if array.dtype.kind in "biuf" or array.ndim == 0:
+            return array
+    array = np.array(labels, dtype=object)
+    values = array.reshape(-1).tolist()
     for place, value in enumerate(values):
         row = place * len(array) // len(values)
         _check_present(value, row, what)
+        if np.ndim(value):
+            raise ValueError(
+                "Each example must have one label. Received rows of different lengths. For several "
+                "labels per example, pass a matrix of 0 and 1, (num_examples, num_classes), or "
+                "lists of names if the task has label_names."
+            )
         if isinstance(value, (str, bytes)) != isinstance(values[0], (str, bytes)):
             raise ValueError(
                 f"The {what}s must be all strings or all numbers. Received {value!r} at the index "
