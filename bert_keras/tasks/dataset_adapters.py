@@ -127,13 +127,15 @@ def _encoded(task, training, batch):
     if isinstance(x, (list, tuple)) and not has_names(x):
         # torch's `DataLoader` makes columns tuples, and several columns a list.
         x = list(x) if is_text(x) or _is_rows(x) else tuple(map(as_str, x))
-    columns = normalize_columns(task, x, *rest)
-    if isinstance(x, str) or columns.kind == "batches":
+    columns = x if isinstance(x, tuple) else (x,)
+    are_columns = all(is_text(column) or _is_rows(column) for column in columns)
+    if isinstance(x, str) or not (are_columns or has_names(x)):
         raise TypeError(
             "It must begin with a dict of arrays as in bert_keras.inputs, a column of str, or a "
             f"tuple of such columns. Received: {type(x).__name__}, beginning with {x!r:.80}. If "
             "these are single examples: Batch the dataset: `.batch(32)`."
         )
+    columns = normalize_columns(task, x, *rest)
     if columns.kind == "arrays":
         columns = Columns(*keras.tree.map_structure(_as_array, columns[:3]), columns.kind)
     if not training:

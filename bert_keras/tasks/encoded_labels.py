@@ -79,9 +79,9 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
         if labels.ndim == 2 and labels.shape[1] == num_classes and not are_names:
             return shares(labels)
         advice = (
-            f"A probability per class is (num_examples, {num_classes}). For several labels per "
-            "example, use problem_type='multi_label' and a matrix of 0 and 1 with one column per "
-            "label."
+            f"Or pass (num_examples, {num_classes}), a probability per class. For several labels "
+            "per example, use problem_type='multi_label' and a matrix of 0 and 1 with one column "
+            "per label."
         )
         name += f", one {'name' if are_names else 'class'} per example,"
         check_shape(name, labels, ("num_examples",), "" if are_names else "iufb", advice)
