@@ -132,8 +132,8 @@ def _encoded(task, training, batch):
     if isinstance(x, str) or not (are_columns or has_names(x)):
         raise TypeError(
             "It must begin with a dict of arrays as in bert_keras.inputs, a column of str, or a "
-            f"tuple of such columns. Received: {type(x).__name__}, beginning with {x!r:.80}. If "
-            "these are single examples: Batch the dataset: `.batch(32)`."
+            f"tuple of such columns. Received: {type(x).__name__}, beginning with {x!r:.80}. "
+            "Batch the dataset: `.batch(32)`, if it yields single examples."
         )
     columns = normalize_columns(task, x, *rest)
     if columns.kind == "arrays":
