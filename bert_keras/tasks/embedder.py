@@ -181,11 +181,11 @@ class Embedder(Task):
             check_shape("A teacher's labels", labels, ("num_examples", "num_values"), "iuf")
             raise_at_first(~np.isfinite(labels), labels, "A teacher's labels must be finite")
             return labels.astype("float32")
-        what = "group" if self.objective == "ranking" else "score"
+        what = "score" if self.objective == "similarity" else "group"
         labels = one_column(as_label_array(labels, what))
         kinds = "iuf" if self.objective == "similarity" else ""
         check_shape("Scores and groups", labels, ("num_examples",), kinds)
-        if self.objective == "ranking":
+        if self.objective != "similarity":
             if labels.dtype.kind == "f":
                 advice = "An example on its own is a group; without `y` every example is."
                 raise_at_first(np.isnan(labels), labels, "Every example needs a group", advice)
@@ -193,8 +193,6 @@ class Embedder(Task):
                 advice = "Scores are for objective='similarity'."
                 raise_at_first(labels != np.round(labels), labels, rule, advice)
             return np.unique(labels, return_inverse=True)[1].astype("int32")
-        if self.objective == "triplet":
-            return np.zeros(len(labels), "int32")
         advice = "Divide the scores of STS-B, from 0 to 5, by 5."
         rule = "Scores must be cosines, numbers from -1 to 1"
         raise_at_first(~(np.abs(labels) <= 1), labels, rule, advice)

@@ -212,15 +212,11 @@ text, `(num_examples, num_texts)` |
             )
         queries, *columns = map(as_column, x)
         queries = self.answerer("score").prompted(queries)
-        if len(columns) > 1:
-            check_equally_long([queries, *columns])
-            lists = list(zip(*columns, strict=True))
-            if y is None:
-                refuse_equal_negatives([queries, *columns])
-                y = [[1.0, *[0.0] * (len(columns) - 1)]] * len(queries)
-        else:
-            check_equally_long([queries, *columns])
-            lists = columns[0]
+        check_equally_long([queries, *columns])
+        lists = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+        if len(columns) > 1 and y is None:
+            refuse_equal_negatives([queries, *columns])
+            y = [[1.0, *[0.0] * (len(columns) - 1)]] * len(queries)
         counts = [len(texts) for texts in lists]
         raise_at_first(np.equal(counts, 0), lists, "Each query needs at least one text")
         labels = self.encode_labels(None) if y is None else self._list_labels(y, counts)

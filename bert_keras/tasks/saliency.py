@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from bert_keras.checks import as_column, as_str, check_int, check_same_length
+from bert_keras.checks import as_column, as_str, check_int, check_same_length, raise_at_first
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
@@ -130,12 +130,8 @@ def _targets(classifier, texts, count, target):
     names = list(classifier.label_names or ())
     numbers = {name: number for number, name in enumerate(names)}
     numbers |= {number: number for number in range(classifier.num_classes)}
-    for value in targets:
-        if value not in numbers:
-            raise ValueError(
-                f"`target` must be one of {names} or an int from 0 to "
-                f"{classifier.num_classes - 1}. Received: {value!r}."
-            )
+    rule = f"`target` must be one of {names} or an int from 0 to {classifier.num_classes - 1}"
+    raise_at_first([value not in numbers for value in targets], targets, rule)
     return [numbers[value] for value in targets]
 
 
