@@ -229,6 +229,7 @@ class Adapted(metrics.Metric):
     def __init__(self, metric, kind, reads, binary, counts_once):
         super().__init__(name=metric.name, dtype=metric.dtype)
         self.metric, self.kind, self.reads = metric, kind, reads
+        self.result, self.reset_state = metric.result, metric.reset_state
         self.binary, self.counts_once = binary, counts_once
         if hasattr(metric, "_direction"):  # Callbacks with mode="auto" look it up.
             self._direction = metric._direction
@@ -267,14 +268,6 @@ class Adapted(metrics.Metric):
             y_true, weights = ops.where(exists, y_true, 0.0), ops.where(exists, weights, 0.0)
         y_true = ops.reshape(y_true, (-1, width) if are_shares else (-1,))
         return y_true, ops.reshape(y_pred, (-1, width)), ops.reshape(weights, (-1,))
-
-    def result(self):
-        """Returns the metric's result."""
-        return self.metric.result()
-
-    def reset_state(self):
-        """Resets the metric."""
-        self.metric.reset_state()
 
 
 def _resolved(metric, kind):

@@ -27,7 +27,6 @@ from bert_keras.tasks.user_columns import as_columns, is_empty, num_examples
 from bert_keras.tasks.validation import check_head_options, head_for
 from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import (
-    Array,
     Inputs,
     Labels,
     Outputs,
@@ -156,8 +155,10 @@ class MaskedLM(Task):
             check_shape("The input 'mask_positions'", positions, shape, advice=advice)
 
     def default_loss(self, label_smoothing):
-        """Returns the mean cross-entropy over positions, by weight."""
-        return SparseCrossentropy(label_smoothing=label_smoothing)
+        """Returns the mean cross-entropy over positions, by weight, for each output."""
+        loss = SparseCrossentropy(label_smoothing=label_smoothing)
+        is_one = isinstance(self.label_kind, LabelKind)
+        return loss if is_one else dict.fromkeys(self.label_kind, loss)
 
     def default_metrics(self):
         """Returns accuracy and perplexity at the masked positions."""
@@ -304,13 +305,10 @@ class MaskedLM(Task):
         log_probabilities = np.zeros(len(rows))
         for indices, outputs in self.predict_rows(masked, **options):
             labels = packed[TOKEN_IDS][rows[indices], columns[indices]]
-            by_token = log_softmax(self.token_logits(outputs)[:, 0])
+            logits = outputs["masked_lm"] if isinstance(outputs, dict) else outputs
+            by_token = log_softmax(logits[:, 0])
             log_probabilities[indices] = by_token[np.arange(len(indices)), labels]
         return log_probabilities
-
-    def token_logits(self, outputs: Any) -> Array:
-        """Returns the logits of masked tokens among the outputs."""
-        return outputs
 
     def get_config(self):
         return {**super().get_config(), "masking": self.masking.get_config()}

@@ -13,7 +13,6 @@ from bert_keras.tasks import next_sentence_prediction as next_sentence
 from bert_keras.tasks.encoded_labels import check_outputs
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.validation import head_for
-from bert_keras.training.losses import SparseCrossentropy
 
 OUTPUTS = ("masked_lm", "next_sentence")
 
@@ -86,10 +85,6 @@ class Pretraining(MaskedLM):
             name="head",
         )
 
-    def default_loss(self, label_smoothing):
-        """Returns a mean cross-entropy for each output; Keras adds them up."""
-        return {name: SparseCrossentropy(label_smoothing=label_smoothing) for name in OUTPUTS}
-
     def default_metrics(self):
         """Returns accuracy and perplexity of masked tokens, and accuracy of next sentences."""
         return {
@@ -119,7 +114,3 @@ class Pretraining(MaskedLM):
         return next_sentence.encode_next_labels(y)
 
     is_next = next_sentence.NextSentencePrediction.is_next
-
-    def token_logits(self, outputs):
-        """Returns the logits of masked tokens among the outputs."""
-        return outputs["masked_lm"]

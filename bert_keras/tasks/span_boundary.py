@@ -14,7 +14,6 @@ from bert_keras.preprocessing.masking import Masking
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.validation import head_for
-from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import TaskOptions
 
 OUTPUTS = ("masked_lm", "span_boundary")
@@ -95,10 +94,6 @@ class SpanBoundary(MaskedLM):
             masked_lm, span_boundary=span_boundary, dtype=self.dtype_policy, name="head"
         )
 
-    def default_loss(self, label_smoothing):
-        """Returns a mean cross-entropy for each output; Keras adds them up."""
-        return {name: SparseCrossentropy(label_smoothing=label_smoothing) for name in OUTPUTS}
-
     def default_metrics(self):
         """Returns accuracy and perplexity of each output."""
         return {name: MaskedLM.default_metrics(self) for name in OUTPUTS}
@@ -106,10 +101,6 @@ class SpanBoundary(MaskedLM):
     def loss_arguments(self, x, y, y_pred, sample_weight):
         """Returns labels, outputs and weights: both outputs have the same labels."""
         return _for_both(y), y_pred, _for_both(sample_weight)
-
-    def token_logits(self, outputs):
-        """Returns the logits of the masked language model among the outputs."""
-        return outputs["masked_lm"]
 
 
 def _for_both(values):
