@@ -239,18 +239,19 @@ def as_label_array(labels, what="label"):
     for place, value in enumerate(values):
         row = place * len(array) // len(values)
         _check_present(value, row, what)
-        if np.ndim(value):
-            raise ValueError(
-                "Each example must have one label. Received rows of different lengths. For several "
-                "labels per example, pass a matrix of 0 and 1, (num_examples, num_classes), or "
-                "lists of names if the task has label_names."
-            )
         if isinstance(value, (str, bytes)) != isinstance(values[0], (str, bytes)):
             raise ValueError(
                 f"The {what}s must be all strings or all numbers. Received {value!r} at the index "
                 f"{row}, and {values[0]!r} at the index 0."
             )
-    return np.array(values).reshape(array.shape) if values else array
+    try:
+        return np.array(values).reshape(array.shape) if values else array
+    except ValueError:
+        raise ValueError(
+            "Each example must have one label. Received rows of different lengths. For several "
+            "labels per example, pass a matrix of 0 and 1, (num_examples, num_classes), or lists "
+            "of names if the task has label_names."
+        ) from None
 
 
 def _check_present(value, row, what):
