@@ -123,19 +123,19 @@ def _encoded(task, training, batch):
             "A batch must be inputs, `(x, y)` or `(x, y, sample_weight)`. Received: a "
             f"{type(batch).__name__} of {len(batch)}."
         )
-    x = as_str(x)
+    x = columns = as_str(x)
     if isinstance(x, (list, tuple)) and not has_names(x):
         # torch's `DataLoader` makes columns tuples, and several columns a list.
-        x = list(x) if is_text(x) or _is_rows(x) else tuple(map(as_str, x))
-    columns = x if isinstance(x, tuple) else (x,)
-    are_columns = all(is_text(column) or _is_rows(column) for column in columns)
+        columns = list(x) if is_text(x) or _is_rows(x) else tuple(map(as_str, x))
+    parts = columns if isinstance(columns, tuple) else (columns,)
+    are_columns = all(is_text(part) or _is_rows(part) for part in parts)
     if isinstance(x, str) or not (are_columns or has_names(x)):
         raise TypeError(
             "It must begin with a dict of arrays as in bert_keras.inputs, a column of str, or a "
             f"tuple of such columns. Received: {type(x).__name__}, beginning with {x!r:.80}. "
             "Batch the dataset: `.batch(32)`, if it yields single examples."
         )
-    columns = normalize_columns(task, x, *rest)
+    columns = normalize_columns(task, columns, *rest)
     if columns.kind == "arrays":
         columns = Columns(*keras.tree.map_structure(_as_array, columns[:3]), columns.kind)
     if not training:
