@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import keras
 
 from bert_keras import distribution
-from bert_keras.checks import as_str
+from bert_keras.checks import as_str, refuse_options
 from bert_keras.engine.train_step import is_distributed
 from bert_keras.preprocessing.batching import BucketedBatches, PreparedBatches, as_one_batch
 from bert_keras.tasks.user_columns import (
@@ -31,12 +31,9 @@ def dataset_arguments(task, columns, batch_size=None):
         batch_size: int, or `None`.
     """
     check_is_dataset(columns.x)
-    if columns.y is not None or columns.sample_weight is not None:
-        raise ValueError(
-            "A data set that is read batch by batch must yield its labels and weights, "
-            f"`(x, y, sample_weight)`. Received: labels or weights beside a "
-            f"{type(columns.x).__name__}. Make it a list, or let it yield them."
-        )
+    rule = "A data set that is read batch by batch must yield its labels and weights itself"
+    advice = "Make it a list, or let it yield `(x, y, sample_weight)`."
+    refuse_options(rule, {"y": columns.y, "sample_weight": columns.sample_weight}, advice)
     arguments = {"x": adapt(task, columns.x)}
     return arguments if batch_size is None else {**arguments, "batch_size": batch_size}
 

@@ -14,6 +14,7 @@ from bert_keras.checks import (
     is_column,
     is_int,
     raise_at_first,
+    refuse_options,
 )
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.preprocessing.ragged import Ragged
@@ -277,10 +278,9 @@ def class_weight_by_index(task, class_weight, columns):
             neither `"balanced"` nor a dict of numbers from 0.
     """
     if not task.has_classes:
-        raise ValueError(
-            "`class_weight` is for examples that have one class each, unlike those of this "
-            f"{type(task).__name__}. Pass `sample_weight`, one for each example."
-        )
+        rule = f"Examples of a {type(task).__name__} do not have one class each"
+        advice = "Pass `sample_weight`, one for each example."
+        refuse_options(rule, {"class_weight": class_weight}, advice)
     if isinstance(class_weight, dict):
         names = list(getattr(task, "label_names", None) or ())
         last, by_index = getattr(task, "num_classes", np.inf) - 1, {}

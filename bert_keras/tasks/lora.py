@@ -42,12 +42,10 @@ class AdaptedTask:
         self._check_frozen_with_lora()
 
     def _check_frozen_with_lora(self):
-        if self.frozen is not None and (self._lora[0], self.backbone.lora) != (None, None):
-            raise ValueError(
-                "With adapters everything else in the backbone is frozen, so `frozen` must be "
-                f"None. Received: frozen={self.frozen!r}. To adapt some layers only, pass "
-                "`lora_layers`."
-            )
+        if (self._lora[0], self.backbone.lora) != (None, None):
+            rule = "With adapters everything else is frozen, so `frozen` must be None"
+            advice = "Leave it out. To adapt some layers only, pass `lora_layers`."
+            refuse_options(rule, {"frozen": self.frozen}, advice)
 
     def _add_adapters(self):
         if self._lora[0] is not None:

@@ -11,6 +11,7 @@ from bert_keras.answers.classes import ChoiceAnswerer
 from bert_keras.checks import (
     check_shape,
     raise_at_first,
+    refuse_smoothing,
 )
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
@@ -159,11 +160,10 @@ class MultipleChoice(Task):
             last = counts[np.argmin(inside)] - 1
             rule = f"A label must be the position of one of the example's choices, from 0 to {last}"
             raise_at_first(~inside, labels, rule)
-        if self.recipe.label_smoothing and counts.min() < counts.max():
-            raise ValueError(
-                "`label_smoothing` needs the same number of choices for each context. Received: "
-                f"from {counts.min()} to {counts.max()} choices. Compile with label_smoothing=0.0."
-            )
+        if counts.min() < counts.max():
+            rule = "`label_smoothing` needs the same number of choices for each context"
+            advice = "Compile with label_smoothing=0.0."
+            refuse_smoothing(self.recipe.label_smoothing, rule, advice)
         return labels
 
     def choose(

@@ -18,6 +18,7 @@ from bert_keras.checks import (
     check_int,
     check_not_empty,
     is_table,
+    refuse_options,
 )
 from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
 from bert_keras.engine.prediction import with_progress
@@ -691,12 +692,10 @@ class Task(AdaptedTask, BuiltModel):
         is_plain = type(rows).collect is Rows.collect
         if is_plain:
             check_not_empty(rows, "`predict` needs at least one row")
-        elif callbacks:
-            raise ValueError(
-                f"`predict` of {type(self).__name__} takes `callbacks` only with ready inputs. "
-                f"Received: callbacks={callbacks} with texts. Leave them out, or pass what the "
-                "preprocessor returns."
-            )
+        else:
+            rule = f"`predict` of {type(self).__name__} takes `callbacks` with ready inputs only"
+            advice = "Leave them out, or pass what the preprocessor returns."
+            refuse_options(rule, {"callbacks": callbacks or None}, advice)
         if callbacks or (is_plain and validation.overrides(self, "predict_step")):
             options = {"shuffle": False, "pad_last_batch": COMPILES_SHAPES}
             batches = BucketedBatches(rows, batch_size=batch_size, **options)

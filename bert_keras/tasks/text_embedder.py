@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bert_keras.answers.similarity import SIMILARITIES, similarity_matrix
 from bert_keras.answers.text_vectors import EmbedAnswerer
-from bert_keras.checks import check_bool, check_choice
+from bert_keras.checks import check_bool, check_choice, refuse_options
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
@@ -117,11 +117,9 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         check_bool("normalize", normalize)
         self.similarity = check_choice("similarity", similarity, SIMILARITIES)
         if self.frozen == "backbone" and projection is None:
-            raise ValueError(
-                "`frozen` must be None, 'embeddings' or a number of layers: all weights of an "
-                "embedder without `projection` are in its backbone. Received: 'backbone', which "
-                "leaves nothing to train."
-            )
+            rule = "All weights of an embedder without `projection` are in its backbone"
+            advice = "Pass None, 'embeddings' or a number of layers, to train the others."
+            refuse_options(rule, {"frozen": self.frozen}, advice)
         self.pooling = pooling
         self.normalize = normalize
         settings = (pooling, normalize, projection)

@@ -25,6 +25,7 @@ from bert_keras.checks import (
     is_column,
     is_int,
     raise_at_first,
+    refuse_options,
     refuse_smoothing,
 )
 from bert_keras.heads.token import TokenHead
@@ -168,10 +169,9 @@ class TokenClassifier(Task):
             ValueError: a loss is given for a model with a CRF.
         """
         if self.crf and not (isinstance(loss, str) and loss == "auto"):
-            raise ValueError(
-                "With crf=True the loss is the field's negative log-likelihood, loss='auto'. "
-                f"Received: loss={loss!r}. Make the task with crf=False for another loss."
-            )
+            rule = "With crf=True the loss is the field's negative log-likelihood, loss='auto'"
+            advice = "Make the task with crf=False for another loss."
+            refuse_options(rule, {"loss": loss}, advice)
         super().compile(optimizer, loss, **kwargs)
 
     def default_loss(self, label_smoothing):

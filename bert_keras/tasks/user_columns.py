@@ -21,6 +21,7 @@ from bert_keras.checks import (
     is_column,
     is_table,
     raise_at_first,
+    refuse_options,
 )
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
@@ -418,11 +419,8 @@ def check_bucket_window(bucket_window, columns, shuffle):
     """Raises `ValueError` if `fit(bucket_window=...)` would have no effect."""
     check_int("bucket_window", bucket_window)
     if not shuffle or columns.kind != "texts":
-        raise ValueError(
-            "`bucket_window` is for texts that are shuffled; ready inputs are not sorted. "
-            f"Received: bucket_window={bucket_window} with shuffle={shuffle} and x a "
-            f"{type(columns.x).__name__}."
-        )
+        rule = "`bucket_window` is for texts that are shuffled; ready inputs are not sorted"
+        refuse_options(rule, {"bucket_window": bucket_window})
 
 
 def split_off_end(columns, share):

@@ -188,7 +188,7 @@ def test_options_that_need_other_inputs_are_refused_with_the_remedy():
         (["a b"], tiny_task("ReplacedTokenDetector")),
     ):
         task.predict(texts, steps=None, callbacks=[], verbose=0)
-        with pytest.raises(ValueError, match=r"callbacks=\[.*\] with texts. Leave"):
+        with pytest.raises(ValueError, match=r"callbacks=\[.*\]\. Leave"):
             task.predict(texts, callbacks=callbacks)
 
 
