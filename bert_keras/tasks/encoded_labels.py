@@ -239,7 +239,12 @@ def as_label_array(labels, what="label"):
     values = array.reshape(-1).tolist()
     for place, value in enumerate(values):
         row = place * len(array) // len(values)
-        _check_present(value, row, what)
+        is_nan = isinstance(value, (float, np.floating)) and np.isnan(value)
+        if is_nan or type(value).__name__ in ("NoneType", "NAType", "NaTType"):
+            raise ValueError(
+                f"Every example needs a {what}. Received {value!r} at the index {row}. Leave out "
+                "the examples without one."
+            )
         if isinstance(value, (str, bytes)) != isinstance(values[0], (str, bytes)):
             raise ValueError(
                 f"The {what}s must be all strings or all numbers. Received {value!r} at the index "
@@ -253,16 +258,6 @@ def as_label_array(labels, what="label"):
             "labels per example, pass a matrix of 0 and 1, (num_examples, num_classes), or lists "
             "of names if the task has label_names."
         ) from None
-
-
-def _check_present(value, row, what):
-    """Raises `ValueError` if a label is `None`, NaN, or pandas' `NA` or `NaT`."""
-    is_nan = isinstance(value, (float, np.floating)) and np.isnan(value)
-    if is_nan or type(value).__name__ in ("NoneType", "NAType", "NaTType"):
-        raise ValueError(
-            f"Every example needs a {what}. Received {value!r} at the index {row}. Leave out the "
-            "examples without one."
-        )
 
 
 def class_weight_by_index(task, class_weight, columns):

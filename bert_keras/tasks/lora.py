@@ -47,10 +47,6 @@ class AdaptedTask:
             advice = "Leave it out. To adapt some layers only, pass `lora_layers`."
             refuse_options(rule, {"frozen": self.frozen}, advice)
 
-    def _add_adapters(self):
-        if self._lora[0] is not None:
-            self.backbone.add_adapters(*self._lora)
-
     def _lora_config(self):
         """Returns the settings of the adapters as arguments of the constructor, or `{}`.
 

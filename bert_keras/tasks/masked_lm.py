@@ -288,27 +288,18 @@ class MaskedLM(Task):
         scores = np.zeros(len(ids))
         at_once = max(1, _LOGITS_AT_ONCE // self.backbone.vocabulary_size)
         for start in range(0, len(rows), at_once):
-            part = slice(start, start + at_once)
-            log_probabilities = self._log_probabilities(
-                packed, rows[part], columns[part], mask_id, options
-            )
-            np.add.at(scores, rows[part], log_probabilities)
+            texts, places = rows[start : start + at_once], columns[start : start + at_once]
+            # One row for each token, which is hidden from the model.
+            inputs = {name: array[texts] for name, array in packed.items()}
+            inputs[TOKEN_IDS][np.arange(len(texts)), places] = mask_id
+            positions = Ragged.from_flat(places.astype("int32"), np.ones(len(texts), int))
+            masked = MaskRows(self.preprocessor, inputs, positions)
+            for indices, outputs in self.predict_rows(masked, **options):
+                labels = packed[TOKEN_IDS][texts[indices], places[indices]]
+                logits = outputs["masked_lm"] if isinstance(outputs, dict) else outputs
+                by_token = log_softmax(logits[:, 0])
+                np.add.at(scores, texts[indices], by_token[np.arange(len(indices)), labels])
         return scores.tolist()
-
-    def _log_probabilities(self, packed, rows, columns, mask_id, options):
-        """Returns the log-probability of one token in each of `rows`, hidden from the model."""
-
-        inputs = {name: array[rows] for name, array in packed.items()}
-        inputs[TOKEN_IDS][np.arange(len(rows)), columns] = mask_id
-        positions = Ragged.from_flat(columns.astype("int32"), np.ones(len(rows), int))
-        masked = MaskRows(self.preprocessor, inputs, positions)
-        log_probabilities = np.zeros(len(rows))
-        for indices, outputs in self.predict_rows(masked, **options):
-            labels = packed[TOKEN_IDS][rows[indices], columns[indices]]
-            logits = outputs["masked_lm"] if isinstance(outputs, dict) else outputs
-            by_token = log_softmax(logits[:, 0])
-            log_probabilities[indices] = by_token[np.arange(len(indices)), labels]
-        return log_probabilities
 
     def get_config(self):
         return {**super().get_config(), "masking": self.masking.get_config()}

@@ -167,7 +167,13 @@ class QuestionAnswering(Task):
     def encode_ready_labels(self, labels, inputs):
         """Returns the labels of ready inputs, which must be positions of tokens."""
         labels = self.encode_labels(labels)
-        _check_positions(labels, inputs)
+        exists = np.asarray(inputs.get(PADDING_MASK, np.ones_like(inputs[TOKEN_IDS]))) != 0
+        rows, last = np.arange(len(exists)), exists.shape[1] - 1
+        for name, positions in labels.items():
+            inside = (positions <= last) & exists[rows, np.minimum(positions, last)]
+            rule = f"The labels '{name}' must be positions of tokens among the {last + 1} columns"
+            advice = "If a window does not hold the answer, both labels are 0."
+            raise_at_first(~inside, positions, rule, advice)
         return labels
 
     # From text to windows
@@ -346,16 +352,3 @@ def _checked_threshold(threshold):
         return float(threshold)
     advice = "None answers always."
     return float(check_number("no_answer_threshold", threshold, least=-np.inf, advice=advice))
-
-
-def _check_positions(labels, inputs):
-    """Raises `ValueError` unless spans start and end on tokens of their rows."""
-    exists = np.asarray(inputs.get(PADDING_MASK, np.ones_like(inputs[TOKEN_IDS]))).astype(bool)
-    length = exists.shape[1]
-    for name, positions in labels.items():
-        inside = (positions < length) & exists[
-            np.arange(len(positions)), np.minimum(positions, length - 1)
-        ]
-        rule = f"The labels '{name}' must be positions of tokens among the {length} columns"
-        advice = "If a window does not hold the answer, both labels are 0."
-        raise_at_first(~inside, positions, rule, advice)

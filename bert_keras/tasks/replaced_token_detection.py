@@ -253,7 +253,10 @@ class ReplacedTokenDetection(JointTask):
         super().__init__(generator, discriminator, **kwargs)
         self.detection_weight = check_number("detection_weight", detection_weight)
         self.seed_generator = keras.random.SeedGenerator()
-        _share(generator, discriminator.backbone)
+        share_embeddings(generator.backbone, discriminator.backbone)
+        # Functions that were compiled before are dropped.
+        variable_paths.changed(generator.backbone.embeddings, generator.backbone, generator)
+        generator.compile_with(generator.recipe.fresh_optimizer(generator))
         self.build((None, None))
 
     @property
@@ -378,10 +381,3 @@ def _check_parts(generator, discriminator):
             f"which they share. They differ in: {differing or 'vocabulary'}. A generator narrower "
             "than its discriminator needs `embedding_dim`."
         )
-
-
-def _share(generator, backbone):
-    """Gives a generator the embeddings of a backbone; functions compiled before are dropped."""
-    share_embeddings(generator.backbone, backbone)
-    variable_paths.changed(generator.backbone.embeddings, generator.backbone, generator)
-    generator.compile_with(generator.recipe.fresh_optimizer(generator))

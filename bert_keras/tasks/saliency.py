@@ -88,7 +88,14 @@ def integrated_gradients(
     Reference:
         [Sundararajan et al., 2017](https://arxiv.org/abs/1703.01365).
     """
-    _check(classifier, steps, batch_size)
+    if not has_saliency(classifier):
+        raise TypeError(
+            "Integrated gradients are for a `TextClassifier`. Received: "
+            f"{type(classifier).__name__}."
+        )
+    classifier.check_has_preprocessor()
+    check_int("steps", steps)
+    check_int("batch_size", batch_size)
     texts = as_str(texts)
     columns = texts if is_one_pair(texts) or is_columns(texts) else (texts,)
     is_one = isinstance(columns[0], str)
@@ -105,17 +112,6 @@ def integrated_gradients(
 def has_saliency(task: object) -> bool:
     """Whether `integrated_gradients` can explain a task's answers."""
     return isinstance(task, TextClassifier) and not isinstance(task, LongTextClassifier)
-
-
-def _check(classifier, steps, batch_size):
-    if not has_saliency(classifier):
-        raise TypeError(
-            "Integrated gradients are for a `TextClassifier`. Received: "
-            f"{type(classifier).__name__}."
-        )
-    classifier.check_has_preprocessor()
-    check_int("steps", steps)
-    check_int("batch_size", batch_size)
 
 
 def _targets(classifier, texts, count, target):

@@ -220,7 +220,8 @@ class Task(AdaptedTask, BuiltModel):
             validation.check_has_pooler(self)
         build_parts([self.head], (None, self.backbone.hidden_dim))
         # Last, so that a constructor that raises leaves the backbone as it was.
-        self._add_adapters()
+        if self._lora[0] is not None:
+            self.backbone.add_adapters(*self._lora)
 
     @property
     def input_names(self) -> tuple[str, ...]:
