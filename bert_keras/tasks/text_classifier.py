@@ -23,7 +23,7 @@ from bert_keras.tasks import encoded_labels
 from bert_keras.tasks.task import ServingSignature, Task
 from bert_keras.tasks.user_columns import is_empty
 from bert_keras.tasks.validation import head_for, head_settings
-from bert_keras.training.losses import SigmoidCrossentropy, SparseCrossentropy
+from bert_keras.training.losses import SparseCrossentropy
 from bert_keras.types import (
     Data,
     HeadOptions,
@@ -155,7 +155,11 @@ cross-entropy | logits `(batch, num_classes)` |
         if self.problem_type == "single_label":
             return SparseCrossentropy(label_smoothing=label_smoothing)
         if self.problem_type == "multi_label":
-            return SigmoidCrossentropy(label_smoothing=label_smoothing)
+            return keras.losses.BinaryCrossentropy(
+                from_logits=True,
+                label_smoothing=label_smoothing,
+                reduction="mean_with_sample_weight",
+            )
         refuse_smoothing(label_smoothing, "A regression has no labels to smooth")
         return keras.losses.MeanSquaredError(reduction="mean_with_sample_weight")
 
