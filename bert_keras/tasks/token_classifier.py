@@ -313,7 +313,9 @@ class TokenClassifier(Task):
         numbers = {name: number for number, name in enumerate(names)}
         numbers |= {number: number for number in range(self.num_classes)}
         flat, are_shares = [], False
-        for index, (words, row) in enumerate(zip(sentences, _rows(tags), strict=True)):
+        rows = tags.tolist() if hasattr(tags, "tolist") else as_column(tags, "y")
+        for index, (words, row) in enumerate(zip(sentences, rows, strict=True)):
+            row = as_column(row, f"y[{index}]", " of tags, one for each word")
             if len(row) != len(words):
                 raise ValueError(
                     f"Each word needs one tag. Received {len(words)} words and {len(row)} tags in "
@@ -469,15 +471,3 @@ class TokenClassifier(Task):
             tags = [[named_tags(x, names) for x in rows] for rows in columns]
             scores |= entity_scores(*tags)
         return scores
-
-
-def _rows(tags):
-    """Returns the tags of each sentence, a list of lists."""
-    rows = tags.tolist() if hasattr(tags, "tolist") else as_column(tags, "y")
-    for index, row in enumerate(rows):
-        if not is_column(row):
-            raise TypeError(
-                "Tags must be a list for each sentence, with one tag a word. Received for "
-                f"sentence {index}: {row!r}."
-            )
-    return [as_column(row) for row in rows]
