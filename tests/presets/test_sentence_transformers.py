@@ -95,6 +95,7 @@ def test_each_format_keeps_what_a_folder_brings(folder):
     add_dense(folder, activation_function=f"{TORCH}.activation.Tanh", bias=True)
     add_prompts(folder, similarity_fn_name="manhattan")
     embedder = bert_keras.TextEmbedder.from_preset(folder)
+    assert embedder.pooling == "mean"
     expected = embedder.embed(TEXTS)
     for again in written(embedder, folder):
         assert again.similarity == embedder.similarity == "manhattan"

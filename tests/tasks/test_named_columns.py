@@ -136,12 +136,6 @@ def test_answers_of_datasets_are_taken():
     }
 
 
-def test_an_iterator_of_batches_trains(shared_classifier):
-    task = tiny_task("TextClassifier")
-    history = task.fit(iter([(TEXTS, CLASSES)] * 2), steps_per_epoch=2, verbose=0).history
-    assert np.isfinite(history["loss"]).all()
-
-
 @pytest.mark.parametrize(
     ("x", "message"),
     [

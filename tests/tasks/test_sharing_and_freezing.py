@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 from adapted import array, assert_equal, by_path
-from tiny import Batches, tiny_backbone, tiny_classifier, tiny_task
+from tiny import tiny_backbone, tiny_classifier, tiny_task
 
 from bert_keras.tasks.user_columns import num_examples
 
@@ -69,23 +69,6 @@ def test_weights_that_one_task_freezes_train_in_another_on_the_same_backbone():
         task.fit(TEXTS, LABELS, epochs=1, verbose=0)
         assert moved(before, weights) > 0
     assert source.backbone.trainable
-
-
-def three_batches(last_id):
-    ids = [np.full((4, 5), token, "int32") for token in (6, 6, last_id)]
-    return Batches([({"token_ids": rows}, np.zeros(4, "int32")) for rows in ids])
-
-
-@pytest.mark.parametrize(
-    "method", [pytest.param("fit", marks=pytest.mark.each_backend), "evaluate", "predict"]
-)
-def test_an_id_outside_the_vocabulary_in_a_dataset_is_an_error_and_the_weights_survive(method):
-    task = tiny_classifier()
-    task.compile("sgd")
-    with pytest.raises(Exception, match="must be from 0 to"):
-        getattr(task, method)(three_batches(10_000), verbose=0)
-    assert all(np.isfinite(value).all() for value in task.get_weights())
-    getattr(task, method)(three_batches(7), verbose=0)
 
 
 def test_a_constructor_that_raises_leaves_no_adapters():

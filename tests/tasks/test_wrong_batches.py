@@ -61,7 +61,8 @@ KINDS = {
     ("kind", "what"),
     [
         *(pytest.param(kind, "no class", marks=pytest.mark.each_backend) for kind in KINDS),
-        *(("PyDataset", what) for what in WRONG if what != "no class"),
+        pytest.param("PyDataset", "no id", marks=pytest.mark.each_backend),
+        *(("PyDataset", what) for what in ("negative", "no number")),
     ],
 )
 def test_a_wrong_batch_ends_fit_before_its_step(task, kind, what):
