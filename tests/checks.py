@@ -130,13 +130,13 @@ def make_backbones_once(monkeypatch):
     Its weights are NaN before a checkpoint is loaded, so that each must come from the files.
     """
 
-    def make(checkpoint, cls, overrides):
+    def make(checkpoint, cls, load_weights, overrides):
         backbone = _backbone(cls, repr(checkpoint._backbone_arguments(cls) | overrides))
         for weight in backbone.weights:
             weight.assign(np.full(weight.shape, np.nan))
         return backbone
 
-    monkeypatch.setattr(Checkpoint, "_make", make)
+    monkeypatch.setattr(Checkpoint, "backbone", make)
 
 
 def perplexity(labels, logits, weights):

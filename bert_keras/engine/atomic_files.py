@@ -346,6 +346,21 @@ def reading(path, advice="Download or save it again."):
         ) from error
 
 
+@contextlib.contextmanager
+def requiring(path, rule):
+    """A context in which a part that a file lacks, or has of another type, becomes a `ValueError`.
+
+    Args:
+        path: str or path of the file.
+        rule: str, what the file must do, such as `"list modules"`.
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError) as error:
+        rule = f"{path} must {rule}. It does not ({error!r})."
+        raise ValueError(f"{rule} {advice_for(path)}") from error
+
+
 def _is_refusal(error):
     """Whether this package raised an error: then its text says what is wrong."""
     trace = error.__traceback__
@@ -382,5 +397,6 @@ def read_json(path, kind=dict):
         raise ValueError(f"{path} is not valid JSON ({error}). {advice_for(path)}") from error
     if not isinstance(value, kind):
         expected = {dict: "object", list: "list"}[kind]
-        raise ValueError(f"{path} must hold a JSON {expected}. Received: {type(value).__name__}.")
+        rule = f"{path} must hold a JSON {expected}. Received: {type(value).__name__}."
+        raise ValueError(f"{rule} {advice_for(path)}")
     return value

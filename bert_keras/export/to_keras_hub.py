@@ -12,15 +12,8 @@ from bert_keras.engine.atomic_files import replacing_files, write_json
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.export import keras_hub_tokenizer as tokenizers
 from bert_keras.presets.assign import by_path, head_weights, warn
-from bert_keras.presets.families import RECORDS, head_class_name, record_of
 from bert_keras.presets.formats import keras_hub as names
-from bert_keras.presets.formats.checkpoint import (
-    POOLER,
-    check_head,
-    refuse,
-    tensors_of,
-    written_config,
-)
+from bert_keras.presets.formats.checkpoint import POOLER, counterpart, tensors_of, written_config
 from bert_keras.presets.model_card import write_card
 from bert_keras.presets.name_map import expand
 from bert_keras.presets.safetensors_io import weights_files
@@ -44,7 +37,7 @@ def export_to_keras_hub(model, folder):
     model = model.without_adapters()
     backbone = getattr(model, "backbone", model)
     task = None if backbone is model else model
-    record, head = _record_and_head(backbone, task)
+    record, head = counterpart(model, _THERE, "KERAS_HUB")
     preprocessor = getattr(task, "preprocessor", None)
     family, files = _family(record, preprocessor), {}
     class_name = family + ("Backbone" if head is None else head.architecture[0])
@@ -88,24 +81,6 @@ def export_to_keras_hub(model, folder):
         for name, value in configs.items():
             write_json(new / name, value)
         write_card(new, model, folder, "keras-hub", code)
-
-
-def _record_and_head(backbone, task):
-    """Returns the family's `Record` and a task's `Head`, `None` for a backbone."""
-    record = record_of(backbone, "KERAS_HUB")
-    if record is None:
-        names = [each.backbone for each in RECORDS["KERAS_HUB"]]
-        raise ValueError(
-            f"{_THERE} has these of our families: {names}. Received: {type(backbone).__name__}. "
-            "Use `save_to_preset` or `export_to_huggingface`."
-        )
-    if task is None:
-        return record, None
-    kind = head_class_name(task, record.heads)
-    if kind not in record.heads:
-        refuse(type(task).__name__, sorted(record.heads), _THERE)
-    check_head(task, record.heads[kind], _THERE)
-    return record, record.heads[kind]
 
 
 def _family(record, preprocessor):

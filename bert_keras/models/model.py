@@ -447,7 +447,8 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
             )
         is_trainable = config.pop("trainable", True)
         model = cls(**config)
-        quantized.quantize_again(model, layers)
+        if layers:
+            quantized.quantize_again(model, layers)
         if not is_trainable:
             # Now that variables exist: on TensorFlow they ignore the constructor's `trainable`.
             model.trainable = False

@@ -29,17 +29,15 @@ def assign(variables, names, tensors, optional=(), left_out=(), source="the chec
         ValueError: a variable has no tensor, a tensor has no variable, or a shape differs; then no
             variable was changed. Or a tensor does not hold floats; tensors before it were assigned.
     """
-    missing, required, mismatches, used = [], [], [], set()
-    for path, variable in variables.items():
-        name, transform = names.get(path, (None, None))
-        used.add(name)
-        if name not in tensors:
-            missing.append(path)
-            if not path.startswith(tuple(optional)):
-                required.append(path)
-        elif (shape := transformed_shape(tensors.shapes[name], transform)) != tuple(variable.shape):
-            mismatches.append(f"{path} {tuple(variable.shape)} <- {name} {shape}")
-    unused = [name for name in tensors if name not in used]
+    used = {k: names[k] for k in variables if k in names and names[k][0] in tensors}
+    missing = [path for path in variables if path not in used]
+    required = [path for path in missing if not path.startswith(tuple(optional))]
+    unused = sorted(tensors.keys() - {name for name, _ in used.values()})
+    mismatches = []
+    for path, (name, transform) in used.items():
+        theirs, ours = transformed_shape(tensors.shapes[name], transform), variables[path].shape
+        if theirs != tuple(ours):
+            mismatches.append(f"{path} {tuple(ours)} <- {name} {theirs}")
     if required or unused or mismatches:
         raise ValueError(
             f"{source} must have exactly one tensor of the right shape for every weight of the "
@@ -50,25 +48,19 @@ def assign(variables, names, tensors, optional=(), left_out=(), source="the chec
             f"Shapes that differ ({len(mismatches)}): {_listed(mismatches)}\n"
             "Does the config belong to these weights?"
         )
-    for path, variable in variables.items():
-        if path in missing:
-            continue
-        name, transform = names[path]
+    for path, (name, transform) in used.items():
         array = tensors[name]
         if array.dtype.kind != "f":
             what = f"{name!r} of dtype {array.dtype} in {source}"
             raise ValueError(f"Weights must be floats. Received: {what}. Save it unquantized.")
-        variable.assign(transformed(array, transform))
+        variables[path].assign(transformed(array, transform))
     if missing:
-        is_head, listed = all(path.startswith("head/") for path in missing), ", ".join(missing)
-        if is_head and len(missing) == len(variables):
-            what = f"no head for this task: {listed} start at random. Train them with `fit`."
-        else:
-            what = (
-                "no values for these weights. They start at random, as a new head does, and must "
-                f"be trained first: {listed}."
-            )
-        warn(f"{source} has {what}", NewHead if is_head else UserWarning)
+        is_head = all(path.startswith("head/") for path in missing)
+        warn(
+            f"{source} has no values for these weights: {', '.join(missing)}. They start at "
+            "random, as a new head does. Train them with `fit`.",
+            NewHead if is_head else UserWarning,
+        )
     if left_out:
         warn(
             f"{source} holds tensors of a part that this model does not have. They were left out: "

@@ -30,15 +30,11 @@ def write_card(new, model, folder, library, code="", facts=()):
     if path.is_file() and MARK not in path.read_text(encoding="utf-8", errors="replace"):
         return
     answerer = next(iter(getattr(model, "answerers", ())), None)
-    header = {
-        "library_name": library,
-        "pipeline_tag": answerer.tag if answerer else "feature-extraction",
-        "tags": "[bert_keras, keras]",
-    }
+    tag = answerer.tag if answerer else "feature-extraction"
     own_code = _own_code(model, library, answerer)
     blocks = "\n\n".join(f"```python\n{block}\n```" for block in (own_code, code) if block)
     paragraphs = [
-        "\n".join(("---", *(f"{key}: {value}" for key, value in header.items()), "---")),
+        f"---\nlibrary_name: {library}\npipeline_tag: {tag}\ntags: [bert_keras, keras]\n---",
         MARK,
         f"# {path.resolve().parent.name}",
         "\n".join(f"- {fact}" for fact in (*_facts(model, library, answerer), *facts)),

@@ -33,20 +33,17 @@ def open_preset(preset):
     config = read_json(path)
     registered = str(config.get("registered_name") or "")
     module = str(config.get("module") or "")
-    has_sizes = "hidden_size" in config
     if is_tf1:
-        preset_format = Tf1Folder if has_sizes else None
+        preset_format = Tf1Folder
     elif {"span_mode", "max_width"} <= config.keys():
         preset_format = GlinerFolder
     elif {registered.partition(">")[0], module.partition(".")[0]} & {"keras_hub", "keras_nlp"}:
         preset_format = KerasHubFolder
     elif registered:
         preset_format = NativePreset
-    elif has_sizes or "model_type" in config:
+    elif {"hidden_size", "model_type"} & config.keys():
         preset_format = SentenceTransformersFolder if root_of(folder) else HuggingFaceFolder
     else:
-        preset_format = None
-    if preset_format is None:
         raise ValueError(
             f"{path} is neither a bert_keras preset (key 'registered_name'), nor one of KerasHub's "
             "(keys 'class_name' and 'module'), nor that of a Hugging Face or TensorFlow 1 "

@@ -35,13 +35,13 @@ DOWNLOADED_FILES += tuple(f"{name}.*" for name in UNREAD_HEADS)
 DOWNLOADED_FILES += ("model.safetensors", "model-*.safetensors", "*[0-9]_*/model*.safetensors")
 DOWNLOADED_FILES += ("*_Dense*/pytorch_model.bin", "*.weights.h5")
 # If a repository has none of the weights above: Google's TensorFlow 1 checkpoint, else PyTorch's.
-DOWNLOADED_TF1_FILES = ("checkpoint", "*.ckpt*.index", "*.ckpt*.data-*")
+DOWNLOADED_TF1_FILES = ("*.ckpt*.index", "*.ckpt*.data-*")
 _TORCH = ("pytorch_model.bin", "pytorch_model-*.bin")
 DOWNLOADED_TORCH_FILES = (*_TORCH, *(f"0_*/{name}" for name in _TORCH))
 
 _READABLE_WEIGHTS = ("*.safetensors", "*.weights.h5", "*.index", *_TORCH)
-_PICKLED_WEIGHTS = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle")
-_OTHER_WEIGHTS = ("*.h5", "*.msgpack", "*.onnx", "*.gguf", "*.ot", "*.tflite")
+_OTHER_WEIGHTS = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle")
+_OTHER_WEIGHTS += ("*.h5", "*.msgpack", "*.onnx", "*.gguf", "*.ot", "*.tflite")
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # One letter is a drive on Windows.
 # Names of owners, repositories and models. A name with `..` could lead out of the cache folder.
@@ -160,11 +160,10 @@ def _local_folder(source: str) -> pathlib.Path:
         return _checked(folder, source)
     rule = f"The folder of the checkpoint {source!r} must exist"
     check_exists(folder, rule, f"The current directory is {os.getcwd()!r}.")
-    advice = f"Pass the folder that contains it: {str(folder.parent)!r}."
-    if folder.suffix == ".keras":
-        advice = "Load it with `keras.saving.load_model`."
     raise ValueError(
-        f"A checkpoint must be a folder. Received: {source!r}, which is a file. {advice}"
+        f"A checkpoint must be a folder. Received: {source!r}, which is a file. Pass the folder "
+        f"that contains it, {str(folder.parent)!r}; load a `.keras` file with "
+        "`keras.saving.load_model`."
     )
 
 
@@ -227,10 +226,10 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
     names = os.listdir(folder) if names is None else names
     if ADAPTERS in names and not _matching(names, ("model*", "pytorch_model*")):
         raise ValueError(
-            f"A checkpoint must be a whole model. Received: {source!r}, which holds adapters, not "
-            f"their base. {ADAPTERS} has the base's name as `base_model_name_or_path`, and "
-            "the settings `r`, `lora_alpha` and `target_modules`: make the task from the base with "
-            "`from_preset(base, lora_rank=..., lora_alpha=..., lora_targets=...)`, and call its "
+            f"A checkpoint must be a whole model. Received: {source!r}, which holds adapters. Make "
+            "the task from their base, with their settings, `from_preset(base, lora_rank=..., "
+            f"lora_alpha=..., lora_targets=...)`, which {ADAPTERS} has as "
+            "`base_model_name_or_path`, `r`, `lora_alpha` and `target_modules`. Then call its "
             "`load_adapters` with a local folder of the adapters."
         )
     if not any((folder / name).is_file() for name in CONFIG_FILES):
@@ -242,16 +241,12 @@ def _checked(folder: pathlib.Path, source: str, names: Iterable[str] | None = No
         )
     if _matching(names, _READABLE_WEIGHTS):
         return folder
-    advice = "Convert it with the library that wrote it."
-    found = _matching(names, _OTHER_WEIGHTS)
-    if pickles := _matching(names, _PICKLED_WEIGHTS):
-        found = pickles
-        advice = f"Other pickles are not read: unpickling runs any code in a file. {CONVERT}"
-    if found:
+    if found := _matching(names, _OTHER_WEIGHTS):
         raise ValueError(
             "Weights must be in the format of safetensors, Keras (`*.weights.h5`), a TensorFlow 1 "
             "checkpoint, or `pytorch_model.bin` and its shards with nothing but tensors. Received: "
-            f"{source!r}, which has only {', '.join(found)}. {advice}"
+            f"{source!r}, which has only {', '.join(found)}. Other pickles are not read, since "
+            f"unpickling runs any code in a file. {CONVERT}"
         )
     return folder
 

@@ -16,7 +16,7 @@ import safetensors
 import safetensors.numpy
 
 from bert_keras.checks import check_choice
-from bert_keras.engine.atomic_files import advice_for, replacing
+from bert_keras.engine.atomic_files import advice_for, reading, replacing
 from bert_keras.presets.tensors import Tensors, read_tensors
 
 WEIGHTS_FILE = "model.safetensors"
@@ -118,10 +118,5 @@ def _read_file(path: pathlib.Path) -> Tensors:
 
 def _open(path: pathlib.Path):
     """Returns a `safetensors.safe_open` of the file, whose header has been checked."""
-    try:
+    with reading(path, advice_for(path)):
         return safetensors.safe_open(path, framework="numpy")
-    except safetensors.SafetensorError as error:
-        raise ValueError(
-            f"A safetensors file must be whole and well-formed. Received: {path} with "
-            f"{path.stat().st_size} bytes: {error}. {advice_for(path)}"
-        ) from error

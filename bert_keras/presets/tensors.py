@@ -7,7 +7,10 @@ from collections.abc import Mapping
 import ml_dtypes
 import numpy as np
 
-from bert_keras.engine.atomic_files import advice_for, read_json
+from bert_keras.engine.atomic_files import read_json, requiring
+
+# What the index of a sharded checkpoint must do.
+_INDEX = 'be like {"weight_map": {tensor name: file name of a shard in the same folder}}'
 
 
 class Tensors(Mapping):
@@ -99,22 +102,16 @@ def read_tensors(source, name, read_file):
 
 def _read_index(path):
     """Returns the shard's file name for each tensor of a sharded checkpoint."""
-    rule = (
-        'The index of a sharded checkpoint must be JSON like {"weight_map": {tensor name: file '
-        f"name of a shard in the same folder}}}}. Received: {path}, "
-    )
-    try:
+    with requiring(path, _INDEX):
         index = read_json(path)["weight_map"]
         "".join((*index, *index.values()))  # Raises TypeError unless all are str.
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{rule}which is not. {advice_for(path)}") from error
     # "model.safetensors.index.json" is the index of files that end with ".safetensors".
     ending = pathlib.PurePath(path.name.removesuffix(".index.json")).suffix
     for shard in index.values():
         # A hostile index must not make us read outside the folder, on any system.
         if shard != pathlib.PureWindowsPath(shard).name or not shard.endswith(ending):
             raise ValueError(
-                f"{rule}which names the shard {shard!r}. Do not use this checkpoint unless you "
-                "trust its origin."
+                f"{path} must {_INDEX}. It names the shard {shard!r}. Do not use this checkpoint "
+                "unless you trust its origin."
             )
     return index

@@ -127,13 +127,10 @@ def _check_tensors(tensors, file_size):
     check_whole(isinstance(tensors, dict), "it holds no dict")
     sizes = {}
     for name, tensor in tensors.items():
-        check_whole(isinstance(name, str), f"its key {name!r} is not a string")
-        kind = str(getattr(tensor, "dtype", type(tensor).__name__))
-        problem = f"{name!r} is of type {kind}, which is no tensor of numbers"
-        check_whole(kind in _DTYPES, problem)
-        layout, device = str(tensor.layout), str(tensor.device)
-        problem = f"{name!r} has the layout {layout} on the device {device}, not a plain array"
-        check_whole((layout, device) == ("torch.strided", "cpu"), problem)
+        dtype = str(getattr(tensor, "dtype", type(tensor).__name__))
+        check_whole(isinstance(name, str) and dtype in _DTYPES, f"{name!r} is of type {dtype}")
+        place = str(tensor.layout), str(tensor.device)
+        check_whole(place == ("torch.strided", "cpu"), f"{name!r} is no plain array, but {place}")
         storage = tensor.untyped_storage()
         # With strides of 0, a tensor could have more values than its storage.
         check_whole(tensor.nbytes <= storage.nbytes(), f"{name!r} reaches beyond its storage")

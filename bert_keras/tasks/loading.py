@@ -118,13 +118,8 @@ def _split_arguments(cls, backbone_class, arguments):
         )
     of_task = cls.argument_names() - {"backbone"}
     of_preprocessor = parameters_of(TextPreprocessor)[0].keys() - {"tokenizer", "input_names"}
-    own, options = {}, {}
     for name, value in arguments.items():
-        if name in of_task:
-            own[name] = value
-        if name in of_preprocessor:
-            options[name] = value
-        if name in of_task or name in of_preprocessor or name == "backbone":
+        if name in {"backbone", *of_task, *of_preprocessor}:
             continue
         anyway = f" The backbone's: backbone={{{name!r}: {value!r}}}." if name in settings else ""
         raise TypeError(
@@ -134,7 +129,8 @@ def _split_arguments(cls, backbone_class, arguments):
         )
     if "dtype" in arguments:
         backbone = {"dtype": arguments["dtype"], **backbone}
-    return own, options, backbone
+    own = {name: value for name, value in arguments.items() if name in of_task}
+    return own, {name: arguments[name] for name in arguments.keys() & of_preprocessor}, backbone
 
 
 def _preset_preprocessor(source, cls, backbone, arguments):

@@ -265,7 +265,7 @@ def test_the_folder_of_a_run_and_a_model_without_a_head_are_served(command, tmp_
     model.backbone.save_to_preset(bare)
     tiny_preprocessor().save_assets(bare)
     assert isinstance(serve.loaded(str(bare), "keras"), bert_keras.TextEmbedder)
-    with pytest.raises(ValueError, match=r"bare lacks a part .* has no head for this task"):
+    with pytest.raises(ValueError, match=r"bare lacks a part .* has no values for these weights"):
         serve.loaded(str(bare), "keras", "fill-mask")
     with pytest.raises(ValueError, match=r"answers by fill-mask\. Received: .*answers by classify"):
         serve.loaded(str(run), "keras", "fill-mask")

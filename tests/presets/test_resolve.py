@@ -190,7 +190,7 @@ class TestIncompleteCheckpoints:
     @pytest.mark.parametrize(
         ("missing", "error", "message"),
         [
-            (["model"], ValueError, r"only weights\.pt.*safe_serialization=True"),
+            (["model"], ValueError, r"only .*weights\.pt.*safe_serialization=True"),
             (["model", "weights"], ValueError, r"only flax_model\.msgpack, .*tf_model\.h5"),
             (["model", "config", "vocab"], FileNotFoundError,
              r"config\.json or bert_config\.json.*README\.md"),

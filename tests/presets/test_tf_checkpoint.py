@@ -68,15 +68,6 @@ def test_without_tensorflow_the_error_says_what_to_install(written, monkeypatch)
         read_tf_checkpoint(written)
 
 
-def test_text_is_listed_but_not_read(prefix):
-    write_tf_checkpoint(prefix, {"text": np.array(["a long text"]), "scalar": np.array("a text")})
-    checkpoint = read_tf_checkpoint(prefix)
-    assert checkpoint.shapes == {"text": (1,), "scalar": ()}
-    for name in checkpoint:
-        with pytest.raises(ValueError, match=rf"m\.ckpt.*must hold numbers.*'{name}' of string"):
-            checkpoint[name]
-
-
 def test_a_missing_file_is_named(written):
     data_path(written, 1, 3).unlink()
     with pytest.raises(
@@ -89,11 +80,11 @@ def test_a_missing_file_is_named(written):
 
 
 @pytest.mark.parametrize("name", ["a[1]/m.ckpt", "m[2].ckpt"])
-def test_a_path_with_brackets_is_refused_with_what_to_rename(tmp_path, name):
+def test_a_path_with_brackets_is_refused_with_the_reason(tmp_path, name):
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     write_tf_checkpoint(tmp_path / "m.ckpt", {"a": np.ones(3, "float32")})
     for ending in (".index", ".data-00000-of-00001"):
         os.rename(f"{tmp_path / 'm.ckpt'}{ending}", f"{path}{ending}")
-    with pytest.raises(ValueError, match=rf"{re.escape(name)}\.index\. Rename the folder"):
+    with pytest.raises(ValueError, match=rf"{re.escape(name)}\.index cannot.*have no brackets"):
         read_tf_checkpoint(path)

@@ -32,13 +32,12 @@ def record_of(backbone, of_format="HUGGING_FACE"):
     """
     import keras  # Not above: a checkpoint is described by records alone, without Keras.
 
-    name, first = keras.saving.get_registered_name(type(backbone)), None
-    for record in RECORDS[of_format]:
-        if record.backbone == name:
-            first = first or record
-            if all(getattr(backbone, key) == value for key, value in record.fixed.items()):
-                return record
-    return first
+    name = keras.saving.get_registered_name(type(backbone))
+    records = [record for record in RECORDS[of_format] if record.backbone == name]
+    for record in records:
+        if all(getattr(backbone, key) == value for key, value in record.fixed.items()):
+            return record
+    return records[0] if records else None
 
 
 def head_class_name(task, known_names):

@@ -128,7 +128,7 @@ HUGGING_FACE = Record(
             {"from_first": True},
         ),
         sequence=_MULTIPLE_CHOICE._replace(architecture="ForSequenceClassification"),
-        token=bert.TOKEN_CLASSIFIER._replace(dropout=None),
+        token=bert.TOKEN_CLASSIFIER,
     ),
     tables=Tables(_without_unused),
 )

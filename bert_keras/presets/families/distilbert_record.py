@@ -51,7 +51,7 @@ HUGGING_FACE = Record(
         sequence=bert.TEXT_CLASSIFIER._replace(
             rows=_CLASSIFIER, options=_OPTIONS, dropout=_DROPOUT
         ),
-        token=bert.TOKEN_CLASSIFIER._replace(dropout=None),
+        token=bert.TOKEN_CLASSIFIER,
     ),
 )
 

@@ -110,12 +110,9 @@ HUGGING_FACE = Record(
         _base_field(_LOCAL, "local_rotary_base"),
     ),
     allowed={
-        "attention_bias": (False,),
+        **dict.fromkeys(("attention_bias", "classifier_bias", "mlp_bias", "norm_bias"), (False,)),
         "classifier_activation": ("gelu",),
-        "classifier_bias": (False,),
         "decoder_bias": (True,),
-        "mlp_bias": (False,),
-        "norm_bias": (False,),
     },
     rows=(
         ("embeddings/token_embedding", "embeddings.tok_embeddings", "embedding"),

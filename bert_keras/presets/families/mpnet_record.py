@@ -8,7 +8,7 @@ Reference: https://github.com/huggingface/transformers, `models/mpnet`.
 
 from bert_keras.presets.families import bert_record as bert
 from bert_keras.presets.families import roberta_record as roberta
-from bert_keras.presets.families.record import Field, Record, of_tasks
+from bert_keras.presets.families.record import Field, Record
 
 _POSITIONS = "max_position_embeddings"
 _LAYER = {
@@ -47,10 +47,5 @@ HUGGING_FACE = Record(
         bert.ROWS[-1],
     ),
     prefix="mpnet.",
-    heads=roberta.HUGGING_FACE.heads
-    | of_tasks(
-        choice=bert.MULTIPLE_CHOICE._replace(dropout=None),
-        sequence=roberta.TEXT_CLASSIFIER._replace(dropout=None),
-        token=bert.TOKEN_CLASSIFIER._replace(dropout=None),
-    ),
+    heads=roberta.HUGGING_FACE.heads,
 )

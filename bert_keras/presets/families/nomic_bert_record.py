@@ -9,7 +9,7 @@ https://github.com/nomic-ai/contrastors, `models/huggingface`.
 
 import numpy as np
 
-from bert_keras.checks import check_choice, check_number
+from bert_keras.checks import check_choice, check_number, check_settings
 from bert_keras.presets.families import bert_record as bert
 from bert_keras.presets.families.record import Field, Record, Tables, of_tasks
 
@@ -54,8 +54,7 @@ def split(arrays, backbone):
 
 def checked(config, allowed):
     """Returns a copy of a config, after checking keys that no argument of ours reads."""
-    for key, values in allowed.items():
-        check_choice(key, config.get(key, values[0]), values, f"{BACKBONE} supports no others.")
+    check_settings("config.json", config, allowed, f"{BACKBONE} supports no others.")
     return dict(config)
 
 

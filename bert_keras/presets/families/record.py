@@ -11,16 +11,8 @@ from typing import NamedTuple
 
 _EMPTY = MappingProxyType({})
 # Hugging Face's names -> ours. Where several mean one activation, exports use the first.
-_ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu_new": "gelu_tanh",
-    "gelu_fast": "gelu_tanh",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
-    "tanh": "tanh",
-}
+_ACTIVATIONS = {name: name for name in ("gelu", "relu", "silu", "tanh")} | {"swish": "silu"}
+_ACTIVATIONS |= dict.fromkeys(("gelu_pytorch_tanh", "gelu_new", "gelu_fast"), "gelu_tanh")
 
 
 class Field(NamedTuple):

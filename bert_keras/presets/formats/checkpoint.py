@@ -28,11 +28,11 @@ from typing import NamedTuple
 
 import keras
 
-from bert_keras.checks import check_choice, check_number, check_settings
-from bert_keras.engine.atomic_files import reading, replacing_files, write_json
+from bert_keras.checks import check_number, check_settings
+from bert_keras.engine.atomic_files import reading, replacing_files, requiring, write_json
 from bert_keras.engine.size_limit import parameter_budget
 from bert_keras.presets.assign import arrays_of, assign, by_path, head_weights
-from bert_keras.presets.families import head_class_name
+from bert_keras.presets.families import RECORDS, head_class_name, record_of
 from bert_keras.presets.families.record import Head
 from bert_keras.presets.model_card import write_card
 from bert_keras.presets.name_map import expand, transformed_back, transformed_shape
@@ -97,10 +97,7 @@ class Preset:
         with reading(None if overrides else self.path):
             arguments = {**self._backbone_arguments(cls), **overrides}
             with self.limiting_parameters(load_weights):
-                return self._make(cls, arguments)
-
-    def _make(self, cls, arguments):
-        return cls(**arguments)
+                return cls.from_config(arguments)
 
     def num_positions(self, cls):
         """Returns the longest sequence that the backbone takes, or `None` for any length.
@@ -118,14 +115,13 @@ class Preset:
             ValueError: the name is not registered, or the class does not derive from `base`.
         """
         found = keras.saving.get_registered_object(name)
-        if found is None:
-            raise ValueError(
-                f"{self.folder} holds {name!r}, which is not registered. Was it saved by a newer "
-                "version of the package, or is a custom class not imported?"
-            )
-        if not (isinstance(found, type) and issubclass(found, base)):
-            raise ValueError(f"{self.folder} holds {name!r}, which is not a {base.__name__}.")
-        return found
+        if isinstance(found, type) and issubclass(found, base):
+            return found
+        problem = "registered" if found is None else f"a {base.__name__}"
+        raise ValueError(
+            f"{self.folder} holds {name!r}, which is not {problem}. Was it saved by a newer "
+            "version of the package, or is a custom class not imported?"
+        )
 
     def limiting_parameters(self, load_weights):
         """Returns a context in which a model with more values than the tensors is refused."""
@@ -150,13 +146,8 @@ class Checkpoint(Preset):
     """A folder of another library, which is read with the family's record.
 
     A subclass defines `tensors` and `kinds` (see `name_map`), and whatever its format does in
-    another way: `saved_tasks`, `_head_of`, `_tensors_of_head`, and how to infer a head's arguments.
-
-    Attributes:
-        inferred: names of the arguments of tasks that follow from the config or from shapes.
+    another way: `saved_tasks`, `_head_of`, `_tensors_of_head`, `_arguments_of_head`.
     """
-
-    inferred = ("num_classes", "problem_type", "dropout", "pooling")
 
     def __init__(self, folder, config, path, name, record):
         super().__init__(folder, config, path, name)
@@ -165,29 +156,19 @@ class Checkpoint(Preset):
 
     def _backbone_arguments(self, cls):
         record, config = self.record, {**self.record.defaults, **self.config}
-        arguments, missing, parameters = {**record.fixed}, [], cls.parameters_of_constructor()
-        for theirs, ours in record.config.items():
-            if theirs in config:
-                arguments[ours] = config[theirs]
-            elif parameters[ours].default is inspect.Parameter.empty:
-                missing.append(theirs)
-        if missing:
-            raise ValueError(
-                f"{self.path} lacks {missing}, without which the model's shape is unknown."
-            )
+        arguments, parameters = {**record.fixed}, cls.parameters_of_constructor()
+        with requiring(self.path, "define the sizes of the model"):
+            for theirs, ours in record.config.items():
+                if theirs in config or parameters[ours].default is inspect.Parameter.empty:
+                    arguments[ours] = config[theirs]
         check_settings(self.path, config, record.allowed, self._advice)
         if (key := record.activation_key) is not None:
             activations = record.activations
             check_settings(self.path, config, {key: tuple(activations)}, self._advice)
             arguments["activation"] = activations[config.get(key, next(iter(activations)))]
         for field in record.fields:
-            try:
+            with requiring(self.path, f"define {field.argument}"):
                 arguments[field.argument] = field.read(config)
-            except (TypeError, KeyError, AttributeError) as error:
-                raise ValueError(
-                    f"{self.path} must define {field.argument}. It does not ({error!r}). Download "
-                    "it again, or add the value."
-                ) from error
         return arguments
 
     def load_backbone_weights(self, backbone, task=None):
@@ -237,14 +218,11 @@ class Checkpoint(Preset):
 
     def task_arguments(self, task, chosen=()):
         """Returns a task's arguments in the checkpoint, such as labels, problem type, dropout."""
-        found, arguments = self._head_of(task), {}
+        found, names = self._head_of(task), {*task.argument_names(), *task.decided_arguments}
         if not found.is_whole:
             return {}
-        for name in self.inferred:
-            if name in task.argument_names() or name in task.decided_arguments:
-                value = self._argument(name, found)
-                if value is not None:
-                    arguments[name] = value
+        arguments = self._arguments_of_head(found, names)
+        arguments = {k: x for k, x in arguments.items() if k in names and x is not None}
         if "pooling" in found.head.options:
             options = dict(found.head.options)
             arguments.setdefault("pooling", options.pop("pooling"))
@@ -319,29 +297,53 @@ class Checkpoint(Preset):
                 found.update(head.tied, (name for name, _ in self._expanded(head.rows).values()))
         return found
 
-    def _argument(self, name, found):
-        """Returns the checkpoint's value of an argument of a task, or `None`."""
-        return getattr(self, f"_{name}")(found)
+    def _arguments_of_head(self, found, names):
+        """Returns arguments of tasks, from the config and from shapes; `None` means the default.
 
-    def _num_classes(self, found):
-        name, transform = found.names["head/dense/kernel"]
-        return transformed_shape(self.tensors.shapes[name], transform)[-1]
+        Args:
+            found: `FoundHead`.
+            names: set of the arguments that the task takes. Those of others may be left out.
+        """
+        head, size = found.head, self._num_outputs(found)
+        if rate := self.config.get(head.dropout):
+            check_number(f"{head.dropout}` in `{self.path}", rate, below=1)
+        return {
+            "dropout": rate,
+            "pooling": self.config.get(head.pooling),
+            "num_classes": size,
+            "dim": size,
+            "problem_type": "regression" if size == 1 else "single_label",
+        }
 
-    _dim = _num_classes
+    def _num_outputs(self, found):
+        """Returns the width of a head's last layer, or `None` for a head with several such."""
+        name, transform = found.names.get("head/dense/kernel", (None, None))
+        return name and transformed_shape(self.tensors.shapes[name], transform)[-1]
 
-    def _problem_type(self, found):
-        return "regression" if self._num_classes(found) == 1 else "single_label"
 
-    def _pooling(self, found):
-        head = found.head
-        if head.pooling is None:
-            return None
-        pooling = self.config.get(head.pooling, head.options["pooling"])
-        return check_choice(f"{head.pooling}` in `{self.path}", pooling, POOLINGS, self._advice)
+def counterpart(model, library, of_format="HUGGING_FACE"):
+    """Returns the record of a model's family, and of its head, which is `None` for a backbone.
 
-    def _dropout(self, found):
-        rate = self.config.get(found.head.dropout)
-        return rate and check_number(f"{found.head.dropout}` in `{self.path}", rate, below=1)
+    Args:
+        model: a backbone or a task.
+        library: str, the library that will read the model, for messages.
+        of_format: str, a key of `RECORDS`.
+
+    Raises:
+        ValueError: the library does not have the family, the task, or the task's head.
+    """
+    backbone = getattr(model, "backbone", model)
+    record = record_of(backbone, of_format)
+    if record is None:
+        known = [found.backbone for found in RECORDS[of_format]]
+        refuse(type(backbone).__name__, known, library, "Use `save_to_preset`.")
+    if backbone is model:
+        return record, None
+    kind = head_class_name(model, record.heads)
+    if kind not in record.heads:
+        refuse(type(model).__name__, sorted(record.heads), library)
+    check_head(model, record.heads[kind], library)
+    return record, record.heads[kind]
 
 
 def written_config(record, backbone, library):
@@ -367,12 +369,11 @@ def written_config(record, backbone, library):
         config[key] = theirs[ours["activation"]]
     for name, value in record.fixed.items():
         if ours[name] != value:
-            raise ValueError(
-                f"{type(backbone).__name__} always has {name}={value!r} in {library}. Received: "
-                f"{ours[name]!r}, so it would give different numbers there. To see how different "
-                f"they are, and to export it anyway, save the model as a preset and load it with "
+            advice = (
+                "To export it with other numbers, save it as a preset and load that with "
                 f"{name}={value!r} (a task with backbone={{{name!r}: {value!r}}})."
             )
+            refuse(f"{name}={ours[name]!r}", value, library, advice)
     return config
 
 
@@ -396,11 +397,8 @@ def check_head(task, head, library):
             continue
         if name != "dropout" and found != value:
             options = "" if name in ("pooling", "projection") else " in `head_options`"
-            raise ValueError(
-                f"{library} has a head with {name}={value!r} for a {type(task).__name__} of this "
-                f"family. Received: {name}={found!r}, which has no counterpart there. Export the "
-                f"backbone instead, or train with {name}={value!r}{options}."
-            )
+            advice = f"Export the backbone instead, or train with {name}={value!r}{options}."
+            refuse(f"{type(task).__name__}'s {name}={found!r}", value, library, advice)
 
 
 def tensors_of(variables, names, library, advice, num_heads=None):
@@ -454,7 +452,7 @@ def write_folder(folder, model, tensors, configs, tokenizer, stale, library, cod
 
 def refuse(what, known, library, advice="Export the backbone instead."):
     """Raises `ValueError`: something has no counterpart in another library."""
-    raise ValueError(f"{what} has no counterpart in {library}. These have: {known}. {advice}")
+    raise ValueError(f"{what} has no counterpart in {library}. Known there: {known}. {advice}")
 
 
 def weights_of(backbone):

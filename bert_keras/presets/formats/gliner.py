@@ -10,12 +10,12 @@ Reference: https://github.com/urchade/GLiNER, `gliner/config.py` and `gliner/mod
 import numpy as np
 import tokenizers
 
-from bert_keras.checks import check_int, check_settings
+from bert_keras.checks import check_settings
 from bert_keras.engine.atomic_files import read_json
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import arrays_of, assign, head_weights
-from bert_keras.presets.families import has_head_of, record_of
-from bert_keras.presets.formats.checkpoint import refuse, write_folder, written_config
+from bert_keras.presets.families import has_head_of
+from bert_keras.presets.formats.checkpoint import counterpart, write_folder, written_config
 from bert_keras.presets.formats.huggingface import KINDS, HuggingFaceFolder, backbone_tensors
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.resolve import HUGGING_FACE, download
@@ -57,8 +57,8 @@ _KINDS = {
 _MARKERS = ("[FLERT]", "<<ENT>>", "<<SEP>>")
 # Key of the config -> our argument.
 _SETTINGS = {"hidden_size": "dim", "max_width": "max_width", "max_types": "max_labels"}
-_SETTINGS |= {"dropout": "dropout", "span_mode": "span_mode"}
-_DEFAULTS = {"max_types": 25, "dropout": 0.4, "num_rnn_layers": 1}
+_SETTINGS |= {"dropout": "dropout", "span_mode": "span_mode", "max_len": "max_words"}
+_DEFAULTS = {"max_types": 25, "dropout": 0.4, "num_rnn_layers": 1, "max_len": 384}
 # Key of the config -> the values that are supported, the default first.
 _ALLOWED = {
     "span_mode": ("markerV0", "marker"),
@@ -80,7 +80,7 @@ class GlinerFolder(HuggingFaceFolder):
     def __init__(self, folder, config, path, name):
         advice = f"A {_TASK} reads span models with one encoder, as urchade/gliner_medium-v2.1."
         check_settings(path, config, _ALLOWED | _VARIANTS, advice)
-        self.gliner = config
+        self.gliner = _DEFAULTS | config
         encoder = config.get("encoder_config") or read_json(_file_of_encoder(folder, config), dict)
         super().__init__(folder, dict(encoder), path, name)
         # The markers changed the number of rows.
@@ -116,10 +116,7 @@ class GlinerFolder(HuggingFaceFolder):
     def max_length(self, task, tokenizer):
         """Returns the longest row: room for eight tokens a word, if the tokenizer has no limit."""
         longest, is_tagger = super().max_length(task, tokenizer), has_head_of(task, _TASK)
-        return 8 * self._max_words() if longest is None and is_tagger else longest
-
-    def _max_words(self):
-        return check_int(f"max_len` in `{self.path}", self.gliner.get("max_len", 384), 1, 2**16)
+        return 8 * self.gliner["max_len"] if longest is None and is_tagger else longest
 
     def task_name(self):
         """Returns the registered name of the task."""
@@ -129,10 +126,9 @@ class GlinerFolder(HuggingFaceFolder):
         """Returns the arguments of a `ZeroShotTagger`; for other tasks none."""
         if not has_head_of(task, _TASK):
             return {}
-        config, (label_token, separator_token) = _DEFAULTS | self.gliner, self._marker_tokens()
+        config, (label_token, separator_token) = self.gliner, self._marker_tokens()
         return {
             **{ours: config[theirs] for theirs, ours in _SETTINGS.items()},
-            "max_words": self._max_words(),
             "lstm": config["num_rnn_layers"] == 1,
             "label_token": label_token,
             "separator_token": separator_token,
@@ -241,14 +237,12 @@ def write(task, folder):
     """
     check_not_quantized(task)
     task = task.without_adapters()
-    backbone, tokenizer, record = task.backbone, task.tokenizer, record_of(task.backbone)
-    if record is None:
-        refuse(type(backbone).__name__, [], "GLiNER")
+    backbone, tokenizer = task.backbone, task.tokenizer
+    record, _ = counterpart(backbone, "GLiNER")
     encoder = {"model_type": next(iter(record.names))}
     encoder |= written_config(record, backbone, "GLiNER")
     encoder["pad_token_id"] = tokenizer.pad_token_id
-    of_backbone = backbone_tensors(record, backbone, "GLiNER")
-    tensors = {_ENCODER + name: array for name, array in of_backbone.items()}
+    tensors = backbone_tensors(record, backbone, "GLiNER", _ENCODER)
     arrays, names = arrays_of(head_weights(task)), expand(_rows_of(task), _KINDS)
     tensors |= {n: transformed(arrays[path], x) for path, (n, x) in names.items() if path in arrays}
     tensors |= _split(arrays, task)
@@ -262,7 +256,6 @@ def write(task, folder):
         "class_token_index": settings["label_id"],
         "ent_token": tokenizer.id_to_token(settings["label_id"]),
         "sep_token": tokenizer.id_to_token(settings["separator_id"]),
-        "max_len": task.max_words,
         "max_neg_type_ratio": task.negative_ratio,
         **{key: values[0] for key, values in _ALLOWED.items()},
         **{theirs: getattr(task, ours) for theirs, ours in _SETTINGS.items()},

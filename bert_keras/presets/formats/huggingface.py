@@ -15,13 +15,12 @@ from bert_keras.checks import check_choice, check_settings
 from bert_keras.engine.atomic_files import read_json, reading
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import by_path, head_weights, warn
-from bert_keras.presets.families import RECORDS, has_head_of, head_class_name, record_of
-from bert_keras.presets.families.record import TASKS, Head
+from bert_keras.presets.families import RECORDS, has_head_of
+from bert_keras.presets.families.record import TASKS
 from bert_keras.presets.formats.checkpoint import (
     POOLER,
     Checkpoint,
-    check_head,
-    refuse,
+    counterpart,
     tensors_of,
     write_folder,
     written_config,
@@ -56,33 +55,15 @@ KINDS = {
 }
 
 # Our name of an activation -> the class in PyTorch, which sentence-transformers names.
-TORCH_NAMES = {
-    "linear": "torch.nn.modules.linear.Identity",
-    "tanh": "torch.nn.modules.activation.Tanh",
-    "sigmoid": "torch.nn.modules.activation.Sigmoid",
-    "relu": "torch.nn.modules.activation.ReLU",
-    "gelu": "torch.nn.modules.activation.GELU",
-    "silu": "torch.nn.modules.activation.SiLU",
-}
-# Names, without ending, of heads that other libraries write beside an encoder -> the tasks that
-# they are of, and advice. They are downloaded too, so that they are not called missing.
-_FRESH = "For a new head, copy the folder without this file."
+_CLASSES = {"tanh": "Tanh", "sigmoid": "Sigmoid", "relu": "ReLU", "gelu": "GELU", "silu": "SiLU"}
+TORCH_NAMES = {ours: f"torch.nn.modules.activation.{name}" for ours, name in _CLASSES.items()}
+TORCH_NAMES["linear"] = "torch.nn.modules.linear.Identity"
+# Names, without ending, of heads that SetFit and bge-m3 have beside an encoder -> the tasks that
+# they are of. They are downloaded too, so that they are not called missing.
 UNREAD_HEADS = {
-    "model_head": (
-        TASKS["sequence"],
-        f"It is scikit-learn's, of a SetFit model. {_FRESH} Train it on the same examples: "
-        "`FewShotClassifier.from_preset(copy)`, then `fit(texts, labels)`.",
-    ),
-    "sparse_linear": (
-        "SparseTextEmbedder",
-        "It is a linear layer that scores the tokens of a text, where this class scores the "
-        f"vocabulary with the head for masked tokens. {_FRESH}",
-    ),
-    "colbert_linear": (
-        _LATE,
-        "It is a linear layer with a bias, and gives the first token no vector; this class has "
-        f"neither. {_FRESH}",
-    ),
+    "model_head": TASKS["sequence"],
+    "sparse_linear": "SparseTextEmbedder",
+    "colbert_linear": _LATE,
 }
 
 
@@ -90,16 +71,13 @@ class HuggingFaceFolder(Checkpoint):
     """An opened checkpoint folder in Hugging Face's layout."""
 
     kinds = KINDS
-    inferred = (*Checkpoint.inferred, "label_names", "activation", "dim")
 
     def __init__(self, folder, config, path, name):
         self._classes = repr(config.get("architectures"))
-        model_type = config.get("model_type", "bert")
-        if "model_type" not in config:  # The class tells it. The oldest configs, BERT's, lack both.
-            for known, record in _RECORDS.items():
-                if re.search(f"'{record.names[known]}(For|Model)", self._classes):
-                    model_type = known
-                    break
+        # Without a type, the class tells it. The oldest configs, BERT's, lack both.
+        classes = {f"'{record.names[name]}(For|Model)": name for name, record in _RECORDS.items()}
+        types = [name for pattern, name in classes.items() if re.search(pattern, self._classes)]
+        model_type = config.get("model_type", [*types, "bert"][0])
         advice = "A model with a decoder, such as bart, t5 or llama, is no encoder."
         record = _RECORDS[check_choice(f"model_type` in `{path}", model_type, _RECORDS, advice)]
         with reading(path):
@@ -143,10 +121,7 @@ class HuggingFaceFolder(Checkpoint):
         table = self._token_table
         first = next((name for name in checkpoint if name.endswith(f".{table}")), table)
         wrapper = first.removesuffix(table).removesuffix(self.record.prefix)
-        # A file of a whole SentenceTransformer has its other modules beside the encoder, "0.".
-        others = r"[1-9]\d*\." if wrapper.startswith("0.") else r"(?!)"
-        is_known = (name.startswith(wrapper) or re.match(others, name) for name in checkpoint)
-        return wrapper if all(is_known) else ""
+        return wrapper if all(name.startswith(wrapper) for name in checkpoint) else ""
 
     def task_name(self):
         """Returns the registered name of the task whose head the checkpoint has, or `None`."""
@@ -172,11 +147,7 @@ class HuggingFaceFolder(Checkpoint):
         if str(self._activation_name() or "Identity").endswith("Identity"):
             return False
         found = self._head_of(TASKS["sequence"])
-        return found.is_whole and self._num_classes(found) == 1
-
-    def _activation(self, found):
-        name = self._activation_name()
-        return name and read_activation(name, self.path)
+        return found.is_whole and self._num_outputs(found) == 1
 
     def _activation_name(self):
         """Returns the class that sentence-transformers applies to the outputs, or `None`."""
@@ -191,12 +162,12 @@ class HuggingFaceFolder(Checkpoint):
         return read_json(path, dict) if path.is_file() else {}
 
     def load_head_weights(self, task):
-        for name, (kind, advice) in UNREAD_HEADS.items():
+        for name, kind in UNREAD_HEADS.items():
             if has_head_of(task, kind) and (found := [*self.root.glob(f"{name}.*")]):
                 raise ValueError(
-                    f"A head must be read from its file or be made anew by choice. Received: "
-                    f"{found[0]}, which holds a {type(task).__name__}'s head and is not read here. "
-                    f"{advice}"
+                    f"{found[0]} holds a head for this task, of a kind that is not read here. For "
+                    f"a new {type(task).__name__}, copy the folder without this file; on SetFit's "
+                    "examples, train a `FewShotClassifier`."
                 )
         if type(task).__name__ == TASKS["sequence"] and self._has_activated_score():
             warn(
@@ -227,20 +198,23 @@ class HuggingFaceFolder(Checkpoint):
         )
         return self.tensors.only(()) if is_of_other_task else super()._tensors_of_head(kind, names)
 
-    def _problem_type(self, found):
-        problem_type = _PROBLEM_TYPES.get(self.config.get("problem_type"))
-        return problem_type or super()._problem_type(found)
+    def _arguments_of_head(self, found, names):
+        arguments = super()._arguments_of_head(found, names)
+        if problem_type := self.config.get("problem_type"):
+            arguments["problem_type"] = _PROBLEM_TYPES[problem_type]
+        if "label_names" in names:
+            arguments["label_names"] = self._label_names(found)
+        if "activation" in names and (name := self._activation_name()):
+            arguments["activation"] = read_activation(name, self.path)
+        return arguments
 
     def _label_names(self, found):
         """Returns the names of the classes in order, or `None` if the config has none of use."""
-        by_id, ids = self.config.get("id2label") or {}, self.config.get("label2id") or {}
+        by_id = self.config.get("id2label") or {}
         names = [by_id.get(str(i)) for i in range(len(by_id))]
-        if _are_numbers(names):
-            by_id = {i: name for name, i in ids.items()}
-            names = [by_id.get(i) for i in range(len(ids))]
-            if _are_numbers(names):
-                return None
-        num_classes = self._num_classes(found)
+        if names == [f"LABEL_{i}" for i in range(len(names))]:  # They stand for numbers.
+            return None
+        num_classes = self._num_outputs(found)
         are_different = all(isinstance(name, str) for name in names) and len({*names}) == len(names)
         if are_different and len(names) == num_classes:
             return names
@@ -249,11 +223,6 @@ class HuggingFaceFolder(Checkpoint):
             f"its head, {names}, so classes are numbers. Pass `label_names` to name them."
         )
         return None
-
-
-def _are_numbers(names):
-    """Whether names are LABEL_0, LABEL_1, ..., which stand for numbers."""
-    return names == [f"LABEL_{i}" for i in range(len(names))]
 
 
 def read_activation(name, path):
@@ -298,69 +267,56 @@ def export_to_huggingface(model, folder, described=None, write_settings=None):
     model = model.without_adapters()
     backbone = getattr(model, "backbone", model)
     task, described = None if backbone is model else model, described or model
-    preprocessor = getattr(described, "preprocessor", None)
-    tokenizer = None
-    if preprocessor is not None:
-        tokenizer = copy.copy(preprocessor.tokenizer)
-        tokenizer.model_max_length = preprocessor.max_length  # Where `truncation=True` cuts.
-    record = record_of(backbone)
-    if record is None:
-        known = [found.backbone for found in RECORDS["HUGGING_FACE"]]
-        refuse(type(backbone).__name__, known, _LIBRARY)
+    tokenizer = copy.copy(getattr(described, "tokenizer", None))
+    if tokenizer is not None:
+        # Where `truncation=True` cuts.
+        tokenizer.model_max_length = described.preprocessor.max_length
+    record, head = counterpart(model, _LIBRARY)
     config = {"model_type": next(iter(record.names)), **written_config(record, backbone, _LIBRARY)}
-    head = Head(architecture="Model")
-    variables = by_path(backbone.weights)
-    if task is not None:
-        kind = head_class_name(task, record.heads)
-        if kind not in record.heads:
-            refuse(type(task).__name__, sorted(record.heads), _LIBRARY)
-        head = record.heads[kind]
-        check_head(task, head, _LIBRARY)
-        config |= _task_settings(task, head)
-        if head.options.get("pooling", "pooler") != "pooler":
-            # A head that reads no pooler has a model without one in transformers.
-            variables = {k: v for k, v in variables.items() if not k.startswith(POOLER)}
+    ending = "Model" if task is None else head.architecture
     config.setdefault("pad_token_id", 0 if tokenizer is None else tokenizer.pad_token_id)
-    config["architectures"] = [next(iter(record.names.values())) + head.architecture]
+    config["architectures"] = [next(iter(record.names.values())) + ending]
     place = f"Hugging Face's {config['architectures'][0]}"
-    of_backbone = backbone_tensors(record, backbone, place, variables)
-    of_head = (
-        {}
-        if task is None
-        else tensors_of(head_weights(task), expand(head.rows, KINDS), place, _NO_PLACE)
-    )
-    prefix = "" if task is None else record.prefix
-    tensors = {prefix + name: array for name, array in of_backbone.items()} | of_head
+    if task is None:
+        tensors = backbone_tensors(record, backbone, place)
+    else:
+        config |= _task_settings(task, head)
+        # A head that reads no pooler has a model without one in transformers.
+        left_out = () if head.options.get("pooling", "pooler") == "pooler" else (POOLER,)
+        tensors = backbone_tensors(record, backbone, place, record.prefix, left_out)
+        tensors |= tensors_of(head_weights(task), expand(head.rows, KINDS), place, _NO_PLACE)
     config["dtype"] = str(next(iter(tensors.values())).dtype)
     library = "transformers" if write_settings is None else "sentence-transformers"
     # Files that sentence-transformers reads for an embedder must not stay beside another model.
     stale = ("task.json", "modules.json", METADATA, SENTENCES_FILE, *SENTENCE_FILES)
     # A backbone without a tokenizer keeps the one that the folder may have.
     stale += () if task is None and tokenizer is None else TOKENIZER_FILES
-    configs, code = {"config.json": config}, _loading_code(head, tokenizer)
+    configs, code = {"config.json": config}, _loading_code(ending, tokenizer)
     write_folder(
         folder, described, tensors, configs, tokenizer, stale, library, code, write_settings
     )
 
 
-def backbone_tensors(record, backbone, library, variables=None):
+def backbone_tensors(record, backbone, library, prefix="", left_out=()):
     """Returns the tensors of a backbone by their names in a bare model of transformers.
 
     Args:
         record: `Record` of its family.
         backbone: a `Backbone`.
         library: str, whose model it is, for the message.
-        variables: dict, path -> variable, those to write; `None` for all.
+        prefix: str, which names begin with in a model with a head.
+        left_out: tuple of the prefixes of our paths that are not written.
     """
     names = expand(record.rows, KINDS, record.counts, backbone)
-    variables = by_path(backbone.weights) if variables is None else variables
-    tensors = tensors_of(variables, names, library, _NO_PLACE)
-    return tensors if record.tables is None else record.tables.write(tensors, backbone)
+    weights = {k: w for k, w in by_path(backbone.weights).items() if not k.startswith(left_out)}
+    tensors = tensors_of(weights, names, library, _NO_PLACE)
+    tensors = tensors if record.tables is None else record.tables.write(tensors, backbone)
+    return {prefix + name: array for name, array in tensors.items()}
 
 
-def _loading_code(head, tokenizer):
+def _loading_code(ending, tokenizer):
     """Returns the code that loads the folder with transformers."""
-    ending = "" if head.architecture == "Model" else head.architecture
+    ending = ending.removeprefix("Model")
     lines = ["import transformers", ""]
     if tokenizer is not None:
         lines.append('tokenizer = transformers.AutoTokenizer.from_pretrained(".")')

@@ -15,7 +15,6 @@ saved preset is not used: pass `dtype`.
 Reference: https://keras.io/keras_hub/api/base_classes/backbone/.
 """
 
-import contextlib
 import functools
 import os
 
@@ -24,7 +23,7 @@ import ml_dtypes
 import numpy as np
 
 from bert_keras.checks import check_choice, check_exists
-from bert_keras.engine.atomic_files import read_json
+from bert_keras.engine.atomic_files import read_json, reading
 from bert_keras.presets.families import RECORDS
 from bert_keras.presets.formats.checkpoint import Checkpoint
 from bert_keras.presets.tensors import Tensors
@@ -63,8 +62,6 @@ class KerasHubFolder(Checkpoint):
     """An opened preset folder in KerasHub's layout."""
 
     kinds = KINDS
-    inferred = (*Checkpoint.inferred, "label_names", "activation", "normalize")
-    inferred += ("masking", "head_options")
 
     def __init__(self, folder, config, path, name):
         class_name, arguments = read_serialized(path)
@@ -115,30 +112,25 @@ class KerasHubFolder(Checkpoint):
             if self._task_class in [self._family + ending for ending in head.architecture]
         ]
 
-    def _argument(self, name, found):
-        if name in ("problem_type", "head_options", "masking", "label_names"):
-            return super()._argument(name, found)
-        return self._task.get(getattr(found.head, name, None) or name)
-
-    def _problem_type(self, found):
-        activation = self._task.get("activation") or "linear"
+    def _arguments_of_head(self, found, names):
+        saved, head, path = self._task, found.head, self.folder / METADATA
+        activation, num_classes = saved.get("activation") or "linear", saved.get("num_classes")
         check_choice(f"activation` in `{self.folder / TASK}", activation, _PROBLEM_TYPES)
-        is_score = self._task.get("num_classes") == 1 and activation == "linear"
-        return "regression" if is_score else _PROBLEM_TYPES[activation]
-
-    def _head_options(self, found):
-        return dict(found.head.options)
-
-    def _masking(self, found):
-        saved = _class_and_arguments(self.folder / PREPROCESSOR)[1]
-        return {ours: saved[theirs] for theirs, ours in MASKING.items() if theirs in saved} or None
-
-    def _label_names(self, found):
-        path = self.folder / METADATA
-        names = read_json(path).get(LABELS) if path.is_file() else None
-        return (
-            names if type(names) is list and len(names) == self._task.get("num_classes") else None
-        )
+        is_score = num_classes == 1 and activation == "linear"
+        packing = _class_and_arguments(self.folder / PREPROCESSOR)[1]
+        masking = {ours: packing[theirs] for theirs, ours in MASKING.items() if theirs in packing}
+        labels = (read_json(path).get(LABELS) if path.is_file() else None) or ()
+        return {
+            "num_classes": num_classes,
+            "problem_type": "regression" if is_score else _PROBLEM_TYPES[activation],
+            "activation": saved.get("activation"),
+            "dropout": saved.get(head.dropout),
+            "pooling": saved.get(head.pooling),
+            "normalize": saved.get("normalize"),
+            "head_options": dict(head.options),
+            "masking": masking or None,
+            "label_names": labels if len(labels) == num_classes else None,
+        }
 
 
 def _class_and_arguments(path):
@@ -179,25 +171,13 @@ def _read_h5(file):
         stored[path] = item.shape or (), functools.partial(read, name)
 
     def read(name):
-        with _opened(file) as opened:
+        with reading(file), h5py.File(file) as opened:
             item = opened[name]
             array, dtype = np.asarray(item[()]), item.attrs.get("dtype")
         is_bfloat16 = array.dtype.itemsize == 2 and dtype == "bfloat16"
         return array.view(ml_dtypes.bfloat16) if is_bfloat16 else array
 
-    with _opened(file) as opened:
+    with reading(file), h5py.File(file) as opened:
         # `visititems` does not follow links, neither within the file nor to other files.
         opened.visititems(add)
     return Tensors(stored)
-
-
-@contextlib.contextmanager
-def _opened(file):
-    try:
-        with h5py.File(file) as opened:
-            yield opened
-    except (OSError, RuntimeError, KeyError) as error:
-        raise ValueError(
-            f"{file} with {file.stat().st_size} bytes is damaged or not an HDF5 file ({error}). "
-            "Download or save the preset again."
-        ) from error

@@ -14,8 +14,10 @@ https://www.sbert.net.
 import string
 from pathlib import Path
 
+import tokenizers
+
 from bert_keras.checks import check_settings
-from bert_keras.engine.atomic_files import read_json, write_json
+from bert_keras.engine.atomic_files import read_json, write_json, write_text
 from bert_keras.presets.assign import arrays_of, head_weights
 from bert_keras.presets.safetensors_io import WEIGHTS_FILE, write_safetensors
 from bert_keras.tokenizers.tokenizer_files import TOKENIZER_FILE, read_sentence_settings
@@ -94,7 +96,9 @@ def read_modules(config, root, folder, modules):
             f"{denses} in {root / 'modules.json'}. Two linear layers without an activation between "
             "them are one: multiply their weights, and leave the second out of modules.json."
         )
-    _check_dense(folders["Dense"])
+    path = folders["Dense"] / "config.json"
+    allowed = {"activation_function": (_IDENTITY,), "use_residual": (False,), "bias": (False,)}
+    check_settings(path, read_json(path, dict), allowed)
     if "query_prefix" in config or config.get("model_type") == "ColBERT":
         return _read_pylate(config)
     prompts = config.get("prompts") or {}
@@ -155,13 +159,6 @@ def _read_pylate(config):
         if (marker := arguments.get(f"{kind}_marker")) is not None:
             arguments[f"{kind}_marker"] = marker + (prompt or "").removeprefix(marker)
     return arguments
-
-
-def _check_dense(folder):
-    """Raises `ValueError` unless the layer in a folder is linear, without bias."""
-    path = folder / "config.json"
-    allowed = {"activation_function": (_IDENTITY,), "use_residual": (False,), "bias": (False,)}
-    check_settings(path, read_json(path, dict), allowed)
 
 
 def check_can_write(task, layout):
@@ -269,14 +266,10 @@ def _add_markers(path, markers):
     """Adds markers in the vocabulary as special tokens, so that texts may begin with them."""
     if not path.is_file():
         return
-    saved, added = read_json(path), []
-    tokens = saved["model"]["vocab"]
-    ids = tokens if isinstance(tokens, dict) else {t: i for i, (t, _) in enumerate(tokens)}
-    known = {token["content"] for token in saved["added_tokens"]}
-    options = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    backend = tokenizers.Tokenizer.from_file(str(path))
+    known = {token.content for token in backend.get_added_tokens_decoder().values()}
     for marker in markers:
-        token = marker if marker in ids else marker.strip()
-        if token in ids and token not in known:
-            added.append({"id": ids[token], "content": token, **options, "special": True})
-    saved["added_tokens"] = sorted(saved["added_tokens"] + added, key=lambda token: token["id"])
-    write_json(path, saved)
+        token = marker if backend.token_to_id(marker) is not None else marker.strip()
+        if backend.token_to_id(token) is not None and token not in known:
+            backend.add_special_tokens([token])
+    write_text(path, backend.to_str(pretty=True))

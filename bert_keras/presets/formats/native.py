@@ -13,7 +13,7 @@ import pathlib
 
 import keras
 
-from bert_keras.engine.atomic_files import read_json
+from bert_keras.engine.atomic_files import read_json, requiring
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import arrays_of, assign, by_path, head_weights
 from bert_keras.presets.families import has_head_of
@@ -36,9 +36,6 @@ class NativePreset(Preset):
             self._kind = self._task_name.split(">")[-1]
             if (saved := task.get("preprocessor")) is not None:
                 self.preprocessor_config = _name_and_arguments(saved, self._task_path)
-
-    def _make(self, cls, arguments):
-        return cls.from_config(arguments)
 
     def _backbone_arguments(self, cls):
         return self.config
@@ -138,11 +135,8 @@ class NativePreset(Preset):
 
 def _name_and_arguments(saved, path):
     """Returns the registered name and the arguments of a serialized object."""
-    try:
+    with requiring(path, "have a 'registered_name' and a 'config', an object"):
         return str(saved["registered_name"]), {**saved["config"]}
-    except (KeyError, TypeError, ValueError) as error:
-        rule = "must have a 'registered_name' and a 'config', an object. Save the preset again"
-        raise ValueError(f"{path} {rule}.") from error
 
 
 def save_preset(model, folder):
@@ -172,9 +166,8 @@ def save_preset(model, folder):
     weights, tokenizer = by_path(backbone.weights), None
     if backbone is not model:
         weights |= head_weights(model)
-        config, preprocessor = model.get_config(), model.preprocessor
-        tokenizer = None if preprocessor is None else preprocessor.tokenizer
-        name = keras.saving.get_registered_name(type(preprocessor))
+        config, tokenizer = model.get_config(), model.tokenizer
+        name = keras.saving.get_registered_name(type(model.preprocessor))
         if tokenizer is not None and keras.saving.get_registered_object(name) is None:
             raise ValueError(
                 f"A preprocessor's class must be registered. Received: {name}. Decorate it with "

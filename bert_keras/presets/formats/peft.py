@@ -15,7 +15,7 @@ from bert_keras.checks import check_settings
 from bert_keras.engine.atomic_files import read_json, replacing_files, write_json
 from bert_keras.presets.assign import assign, by_path, head_weights
 from bert_keras.presets.families import head_class_name, record_of
-from bert_keras.presets.formats.checkpoint import check_head, refuse, tensors_of
+from bert_keras.presets.formats.checkpoint import counterpart, refuse, tensors_of
 from bert_keras.presets.formats.huggingface import HuggingFaceFolder
 from bert_keras.presets.name_map import expand
 from bert_keras.presets.resolve import ADAPTERS
@@ -32,10 +32,11 @@ _ALLOWED = {
     "bias": ("none",),
     "init_lora_weights": (True, False, None, "gaussian", "eva", "orthogonal"),
 }
-# Settings of unsupported variants of LoRA; an empty value turns the variant off.
+# Settings of unsupported variants of LoRA. These values turn a variant off.
 _OFF = ("use_dora", "use_qalora", "use_bdlora", "lora_bias", "rank_pattern", "alpha_pattern")
 _OFF += ("layer_replication", "trainable_token_indices", "target_parameters", "arrow_config")
 _OFF += ("alora_invocation_tokens", "kasa_config", "monteclora_config")
+_ALLOWED |= dict.fromkeys(_OFF, (None, False, {}, []))
 # The ending of transformers' class -> peft's name of its task.
 _TYPES = {
     "ForQuestionAnswering": "QUESTION_ANS",
@@ -65,9 +66,7 @@ def read_adapters(task, folder):
     """
     path = folder / ADAPTERS
     config, lora = read_json(path), task.backbone.lora
-    check_settings(path, config, _ALLOWED)
-    off = {key: bool(config.get(key)) for key in _OFF}
-    check_settings(path, off, dict.fromkeys(_OFF, (False,)), "It is not supported.")
+    check_settings(path, config, _ALLOWED, "Other settings are not supported.")
     rank, alpha = config.get("r", 8), config.get("lora_alpha", 8)
     if config.get("use_rslora"):
         alpha *= rank**0.5
@@ -120,11 +119,10 @@ def write_adapters(task, folder, base):
     Raises:
         ValueError: the family, the task or its head has no counterpart there.
     """
-    names, record = _tensor_names(task), record_of(task.backbone)
-    prefix, kinds = record.prefix, [k for k, x in record.heads.items() if x.architecture in _TYPES]
-    if (kind := head_class_name(task, record.heads)) not in kinds:
-        refuse(type(task).__name__, sorted(kinds), _LIBRARY)
-    check_head(task, record.heads[kind], _LIBRARY)
+    names, (record, own) = _tensor_names(task), counterpart(task, _LIBRARY)
+    if own.architecture not in _TYPES:
+        refuse(type(task).__name__, sorted(_TYPES), _LIBRARY)
+    prefix = record.prefix
     adapters, head = by_path(task.backbone.adapter_weights), head_weights(task)
     tensors = {}
     for start, weights in ((_PREFIX + prefix, adapters), (_PREFIX, head)):
@@ -133,7 +131,7 @@ def write_adapters(task, folder, base):
     layers = (path.rpartition("/")[0] for path in adapters)
     config = {
         "peft_type": "LORA",
-        "task_type": _TYPES[record.heads[kind].architecture],
+        "task_type": _TYPES[own.architecture],
         "base_model_name_or_path": str(base),
         "r": task.backbone.lora["lora_rank"],
         "lora_alpha": task.backbone.lora["lora_alpha"],

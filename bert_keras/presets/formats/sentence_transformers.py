@@ -26,8 +26,8 @@ from pathlib import Path
 import numpy as np
 
 from bert_keras.answers.similarity import SIMILARITIES
-from bert_keras.checks import check_choice, check_int, check_not_empty, check_settings, check_shape
-from bert_keras.engine.atomic_files import read_json, write_json
+from bert_keras.checks import check_choice, check_not_empty, check_settings, check_shape
+from bert_keras.engine.atomic_files import read_json, requiring, write_json
 from bert_keras.presets.assign import assign, head_weights
 from bert_keras.presets.families import has_head_of
 from bert_keras.presets.formats import late_interaction
@@ -51,13 +51,11 @@ from bert_keras.tokenizers.tokenizer_files import read_sentence_settings
 
 # Those that are the same here.
 _POOLINGS = ("cls", "mean", "max")
+_FLAG = "pooling_mode_"
 _OLD_FLAGS = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
-    "pooling_mode_weightedmean_tokens": "weightedmean",
-    "pooling_mode_lasttoken": "lasttoken",
+    f"{_FLAG}cls_token": "cls",
+    f"{_FLAG}max_tokens": "max",
+    f"{_FLAG}mean_tokens": "mean",
 }
 _PACKAGE = "sentence_transformers.models"
 # Says which modules of a `Router` are for queries and which for documents.
@@ -68,7 +66,10 @@ _SPARSE_PACKAGE = "sentence_transformers.sparse_encoder.models"
 # Their activation of SPLADE's logits -> our `log_twice`.
 _LOG_TWICE = {"relu": False, "log1p_relu": True}
 _ROWS = (("head/dense", "linear", "dense"),)
-_EMBEDDERS = ("TextEmbedder", "SparseTextEmbedder")
+_SPARSE, _LATE = "SparseTextEmbedder", "MultiVectorEmbedder"
+_EMBEDDERS = ("TextEmbedder", _SPARSE)
+# The modules that a `MultiVectorEmbedder` may have after its linear layer.
+_AFTER_DENSE = {"Dense", "MultiVectorMask", "Normalize"}
 
 
 class SentenceTransformersFolder(HuggingFaceFolder):
@@ -80,12 +81,8 @@ class SentenceTransformersFolder(HuggingFaceFolder):
 
     def task_name(self):
         """Returns the registered name of the task whose head the folder has, or `None`."""
-        if self._is_sparse():
-            return "bert_keras>SparseTextEmbedder"
-        if self._is_late():
-            return "bert_keras>MultiVectorEmbedder"
-        is_embedder = _kinds(self._modules())[:2] == ["Transformer", "Pooling"]
-        return "bert_keras>TextEmbedder" if is_embedder else super().task_name()
+        kind = self._embedder()
+        return f"bert_keras>{kind}" if kind else super().task_name()
 
     def _is_routed(self):
         """Whether queries and documents have modules of their own."""
@@ -94,20 +91,20 @@ class SentenceTransformersFolder(HuggingFaceFolder):
             return bool(dict(first).keys() & {*_ROUTERS}) or any(route != first for route in others)
         return False
 
-    def _is_late(self):
-        """Whether the folder makes a vector for each token."""
-        kinds, others = _kinds(self._modules()), {"Dense", "MultiVectorMask", "Normalize"}
-        return kinds[:2] == ["Transformer", "Dense"] and others.issuperset(kinds[2:])
-
-    def _is_sparse(self):
-        return _kinds(self._routes().get("document", ()))[1:] == ["SpladePooling"]
+    def _embedder(self):
+        """Returns the class name of the embedder that the modules of documents make, or `None`."""
+        kinds = _kinds(self._routes().get("document", ()))
+        if kinds[1:] == ["SpladePooling"]:
+            return _SPARSE
+        if kinds[:2] == ["Transformer", "Dense"] and _AFTER_DENSE.issuperset(kinds[2:]):
+            return _LATE
+        return "TextEmbedder" if kinds[:2] == ["Transformer", "Pooling"] else None
 
     def max_length(self, task, tokenizer):
         """Returns the longest sequence that a task reads; the folder sets that of an embedder."""
         length = read_sentence_settings(self.folder).get("max_seq_length")
-        if length is None or not has_head_of(task, *_EMBEDDERS):
-            return super().max_length(task, tokenizer)
-        return check_int(f"max_seq_length` in `{self.folder}", length)
+        is_embedder = length is not None and has_head_of(task, *_EMBEDDERS)
+        return length if is_embedder else super().max_length(task, tokenizer)
 
     def task_arguments(self, task, chosen=()):
         """Returns the arguments of a task in the folder, see `Checkpoint.task_arguments`.
@@ -117,8 +114,8 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         Raises:
             ValueError: a file is damaged, or the folder makes vectors in another way.
         """
-        if has_head_of(task, "MultiVectorEmbedder") and self._is_late():
-            settings, modules = self.sentence_settings(), self._modules()
+        if has_head_of(task, _LATE) and self._embedder() == _LATE:
+            settings, modules = self.sentence_settings(), self._routes()["document"]
             found = late_interaction.read_modules(settings, self.root, self.folder, modules)
             self._dense = dict(modules)["Dense"]
             shape = read_weights(self._dense).shapes.get("linear.weight", (0,))
@@ -126,11 +123,12 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         if not has_head_of(task, *_EMBEDDERS):
             return super().task_arguments(task, chosen)
         settings = self._prompts()
-        if has_head_of(task, "SparseTextEmbedder"):
+        if has_head_of(task, _SPARSE):
             self._refuse_cut("max_active_dims", "pass `top_k` to `token_weights`")
             self._similarity(("dot",), "Remove the line to compare by dot products.")
-            own = _read_splade(self._routes()["document"][1][1]) if self._is_sparse() else {}
-            queries = self._routes().get("query")
+            is_sparse, routes = self._embedder() == _SPARSE, self._routes()
+            own = _read_splade(routes["document"][1][1]) if is_sparse else {}
+            queries = routes.get("query")
             if queries and "query_weights" not in chosen:
                 own["query_weights"] = self._query_weights(queries)
             return super().task_arguments(task, chosen) | settings | own
@@ -179,9 +177,8 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         """
         # A task that is no embedder can do without the modules' files.
         with contextlib.suppress(ValueError, FileNotFoundError):
-            modules = self._modules()
-            if _kinds(modules)[:2] == ["Transformer", "Pooling"]:
-                return _read_pooling(modules[1][1])
+            if self._embedder() == "TextEmbedder":
+                return _read_pooling(self._routes()["document"][1][1])
         return super().pooling_of_new_head(task, has_weights)
 
     def load_head_weights(self, task):
@@ -190,49 +187,43 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         Raises:
             ValueError: the folder has the task's head in a file that is not read.
         """
-        if self._dense is None or not has_head_of(task, "TextEmbedder", "MultiVectorEmbedder"):
+        if self._dense is None or not has_head_of(task, "TextEmbedder", _LATE):
             super().load_head_weights(task)
         else:
             names = expand(_ROWS, self.kinds)
             assign(head_weights(task), names, read_weights(self._dense), source=self.source)
-
-    def _modules(self):
-        """Returns the kind and the folder of each module."""
-        path = self.root / "modules.json"
-        try:
-            modules = [
-                (module["type"].rpartition(".")[2], self.root / module.get("path", ""))
-                for module in read_json(path, list)
-            ]
-        except (TypeError, KeyError, AttributeError) as error:
-            rule = "must list modules, each with 'type' and 'path'."
-            raise ValueError(f"{path} {rule}") from error
-        return self._inside(path, modules)
 
     def _routes(self):
         """Returns the modules by kind of text: `"document"`, or the routes of a `Router`.
 
         Those before and after a router belong to each of its routes.
 
+        Returns:
+            dict, kind of text -> list of pairs of a module's kind and its folder.
+
         Raises:
             ValueError: a file is damaged.
         """
-        modules = self._modules()
+        path = self.root / "modules.json"
+        with requiring(path, "list modules, each with 'type' and 'path'"):
+            modules = [
+                (module["type"].rpartition(".")[2], self.root / module.get("path", ""))
+                for module in read_json(path, list)
+            ]
+        routes = {"document": self._inside(path, modules)}
         places = [i for i, (kind, _) in enumerate(modules) if kind in _ROUTERS]
         root = modules[places[0]][1] if places else self.root
         path = root / ROUTER_FILE
         if not (places and path.is_file()):
-            return {"document": modules}
+            return routes
         before, after = modules[: places[0]], modules[places[0] + 1 :]
-        try:
+        with requiring(path, "have 'types' and 'structure'"):
             config = read_json(path, dict)
             types, structure = config["types"], config["structure"]
             routes = {
                 kind: [*before, *((types[id].rpartition(".")[2], root / id) for id in ids), *after]
                 for kind, ids in structure.items()
             }
-        except (TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"{path} must have 'types' and 'structure'.") from error
         check_not_empty(routes, f"{path} must have routes in its 'structure'")
         return {kind: self._inside(path, found) for kind, found in routes.items()}
 
@@ -288,7 +279,8 @@ def _read_pooling(folder):
     config = read_json(path, dict)
     modes = config.get("pooling_mode")
     if modes is None:
-        modes = [mode for flag, mode in _OLD_FLAGS.items() if config.get(flag)] or ["mean"]
+        flags = [key for key, is_on in config.items() if key.startswith(_FLAG) and is_on]
+        modes = [_OLD_FLAGS.get(flag, flag) for flag in flags] or ["mean"]
     modes = [modes] if isinstance(modes, str) else modes
     if len(modes) != 1 or modes[0] not in _POOLINGS:
         raise ValueError(

@@ -6,7 +6,6 @@
 | `bert_model.ckpt.index` | names, shapes and places of the tensors |
 | `bert_model.ckpt.data-00000-of-00001` | the tensors; there may be several such files |
 | `vocab.txt` | the vocabulary; whether text is lowercased follows from the folder's name |
-| `checkpoint` | after a training: the name of the last of several checkpoints |
 
 References: https://github.com/google-research/bert, https://github.com/google-research/albert.
 """
@@ -16,7 +15,6 @@ import glob
 import math
 import os
 import pathlib
-import re
 
 import numpy as np
 
@@ -64,25 +62,14 @@ class Tf1Folder(Checkpoint):
 
 
 def _prefix_of_checkpoint(folder):
-    """Returns the path of the checkpoint without the endings of its files.
-
-    Of several checkpoints, the file `checkpoint` tells the last. Else it is `bert_model.ckpt`.
-    """
+    """Returns the path of the checkpoint without the endings of its files."""
     names = sorted(path.name.removesuffix(".index") for path in folder.glob("*.index"))
-    if len(names) == 1:
-        return folder / names[0]
-    path, last = folder / "checkpoint", None
-    if path.is_file():
-        text = path.read_text(encoding="utf-8", errors="replace")
-        last = re.search(r'^model_checkpoint_path: "(?:.*[/\\])?([^"/\\]+)"', text, re.MULTILINE)
-    for name in (last and last[1], "bert_model.ckpt"):
-        if name in names:
-            return folder / name
-    raise ValueError(
-        "A folder must hold one TensorFlow checkpoint, name the last in the file `checkpoint`, or "
-        f"call it bert_model.ckpt. Received: {folder}, which holds {names or 'no *.index'}. Move "
-        "the others away."
-    )
+    if len(names) != 1:
+        raise ValueError(
+            f"A folder must hold one TensorFlow checkpoint. Received: {folder}, which holds "
+            f"{names}. Move the others away."
+        )
+    return folder / names[0]
 
 
 def read_tf_checkpoint(prefix: str | os.PathLike) -> Tensors:
@@ -118,15 +105,11 @@ def read_tf_checkpoint(prefix: str | os.PathLike) -> Tensors:
     files = sorted(prefix.parent.glob(f"{glob.escape(prefix.name)}.data-*"))
     for path in files:  # TensorFlow would wait for ever for a pipe.
         check_exists(path, "A checkpoint's data must be an ordinary file", exists=os.path.isfile)
-    with reading(index, advice_for(index)):
+    # TensorFlow reads such a path as a pattern.
+    pattern = "" if glob.escape(str(prefix)) == str(prefix) else " Its path must have no brackets."
+    with reading(index, f"{advice_for(index)}{pattern}"):
         # `tensorflow.train.load_checkpoint` would follow a file `checkpoint` to anywhere.
-        try:
-            reader = tensorflow.compat.v1.train.NewCheckpointReader(str(prefix))
-        except tensorflow.errors.NotFoundError as error:  # The file exists, see above.
-            raise ValueError(
-                "TensorFlow reads brackets and backslashes in a checkpoint's path as a pattern. "
-                f"Received: {index}. Rename the folder or the files without them."
-            ) from error
+        reader = tensorflow.compat.v1.train.NewCheckpointReader(str(prefix))
         dtypes = reader.get_variable_to_dtype_map()
         shapes = {k: tuple(shape) for k, shape in reader.get_variable_to_shape_map().items()}
     needed = sum(math.prod(shape) * dtypes[name].size for name, shape in shapes.items())
@@ -140,9 +123,6 @@ def read_tf_checkpoint(prefix: str | os.PathLike) -> Tensors:
 
     def read(name):
         with reading(prefix, _INCOMPLETE):
-            kind = dtypes[name]
-            if not (kind.is_floating or kind.is_integer or kind.is_bool):
-                raise ValueError(f"A tensor must hold numbers. Received: {name!r} of {kind.name}.")
             return np.asarray(reader.get_tensor(name))
 
     return Tensors({k: (x, functools.partial(read, k)) for k, x in shapes.items()})
