@@ -41,6 +41,10 @@ class Tensors(Mapping):
         """Returns only the tensors with the given names. Names that do not exist are skipped."""
         return self.renamed({name: name for name in names if name in self.stored})
 
+    def without(self, names):
+        """Returns all tensors but those with the given names."""
+        return self.renamed({name: name for name in self.stored if name not in names})
+
     def updated(self, arrays):
         """Returns these tensors with a dict of arrays added; an array replaces its namesake."""
         added = {name: (array.shape, lambda x=array: x) for name, array in arrays.items()}

@@ -48,7 +48,7 @@ def _without_unused(tensors, backbone, config):
         unused.append("embeddings.position_embeddings.weight")
     if not backbone.relative_attention:
         unused += ["encoder.LayerNorm.weight", "encoder.LayerNorm.bias"]
-    return tensors.only(name for name in tensors if name not in unused)
+    return tensors.without(unused)
 
 
 # The released heads have names that differ from those that transformers writes.

@@ -60,15 +60,8 @@ def _pooler(backbone):
     """Returns zeros as the tensors of KerasHub's pooler. ELECTRA's paper has no pooler."""
     width = backbone.hidden_dim
     layer = f"layers/dense{'' if backbone.embedding_dim == width else '_1'}"
-    return {f"{layer}/vars/0": np.zeros((width, width)), f"{layer}/vars/1": np.zeros(width)}
-
-
-def _without_pooler(tensors, backbone, config):
-    return tensors.only(name for name in tensors if name not in _pooler(backbone))
-
-
-def _with_pooler(arrays, backbone):
-    return arrays | {name: x.astype("float32") for name, x in _pooler(backbone).items()}
+    sizes = {f"{layer}/vars/0": (width, width), f"{layer}/vars/1": (width,)}
+    return {name: np.zeros(size, "float32") for name, size in sizes.items()}
 
 
 KERAS_HUB = bert.KERAS_HUB._replace(
@@ -87,6 +80,9 @@ KERAS_HUB = bert.KERAS_HUB._replace(
         *bert.HUB_BLOCKS,
     ),
     heads={},
-    tables=Tables(_without_pooler, _with_pooler),
+    tables=Tables(
+        lambda tensors, backbone, config: tensors.without(_pooler(backbone)),
+        lambda arrays, backbone: arrays | _pooler(backbone),
+    ),
     tokenizers={"Electra": "WordPiece"},
 )

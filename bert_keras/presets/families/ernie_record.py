@@ -20,7 +20,7 @@ def _with_task(tensors, backbone, config):
     if _TASKS not in tensors or _SEGMENTS not in tensors:
         return tensors
     segments = tensors[_SEGMENTS] + bool(config.get("use_task_id")) * tensors[_TASKS][:1]
-    return tensors.only(name for name in tensors if name != _TASKS).updated({_SEGMENTS: segments})
+    return tensors.without([_TASKS]).updated({_SEGMENTS: segments})
 
 
 HUGGING_FACE = bert.HUGGING_FACE._replace(

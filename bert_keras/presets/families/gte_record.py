@@ -21,13 +21,11 @@ _ALLOWED = {
 
 def _joined(tensors, backbone, config):
     """Joins tensors. Where the hub's file has gate and up joined, the gate comes second: swap."""
-    swapped = {}
-    for name in tensors:
-        if ".up_gate_proj." in name:
-            array = tensors[name]
-            swapped[name.replace("up_gate", "gate_up")] = np.roll(array, len(array) // 2, axis=0)
-    tensors = tensors.only(name for name in tensors if ".up_gate_proj." not in name)
-    return nomic.joined(tensors.updated(swapped), backbone, config)
+    joint, arrays = [name for name in tensors if ".up_gate_proj." in name], {}
+    for name in joint:
+        array = tensors[name]
+        arrays[name.replace("up_gate", "gate_up")] = np.roll(array, len(array) // 2, axis=0)
+    return nomic.joined(tensors.without(joint).updated(arrays), backbone, config)
 
 
 HUGGING_FACE = nomic.HUGGING_FACE._replace(

@@ -38,7 +38,7 @@ def joined(tensors, backbone, config):
             if all(name in tensors for name in group):
                 arrays[first.replace(names[0], whole)] = np.concatenate([tensors[x] for x in group])
                 parts |= {*group}
-    return tensors.only(name for name in tensors if name not in parts).updated(arrays)
+    return tensors.without(parts).updated(arrays)
 
 
 def split(arrays, backbone):

@@ -39,7 +39,7 @@ def _split_joined(tensors, backbone, config):
     for name in joint:
         for part, array in zip(("query", "key", "value"), np.split(tensors[name], 3), strict=True):
             arrays[name.replace("mixer.Wqkv", f"attention.self.{part}")] = array
-    return tensors.only(name for name in tensors if name not in joint).updated(arrays)
+    return tensors.without(joint).updated(arrays)
 
 
 TEXT_CLASSIFIER = bert.TEXT_CLASSIFIER._replace(

@@ -200,7 +200,7 @@ class Checkpoint(Preset):
         names, variables = self._expanded(self.record.rows, backbone), weights_of(backbone)
         if backbone.pooler is None:  # Because the user asked for none, or the family has none.
             pooler = {name for path, (name, _) in names.items() if path.startswith(POOLER)}
-            tensors = tensors.only(tensors.keys() - pooler)
+            tensors = tensors.without(pooler)
         elif task is not None and not task.reads_pooled_output:
             for path in [path for path in variables if path.startswith(POOLER)]:
                 if path not in names or names[path][0] not in tensors:

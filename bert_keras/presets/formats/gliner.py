@@ -239,8 +239,7 @@ def write(task, folder):
     task = task.without_adapters()
     backbone, tokenizer = task.backbone, task.tokenizer
     record, _ = counterpart(backbone, "GLiNER")
-    encoder = {"model_type": next(iter(record.names))}
-    encoder |= written_config(record, backbone, "GLiNER")
+    encoder = {"model_type": next(iter(record.names)), **written_config(record, backbone, "GLiNER")}
     encoder["pad_token_id"] = tokenizer.pad_token_id
     tensors = backbone_tensors(record, backbone, "GLiNER", _ENCODER)
     arrays, names = arrays_of(head_weights(task)), expand(_rows_of(task), _KINDS)
