@@ -62,6 +62,7 @@ _MULTIPLE_CHOICE = Head(
     {"pooling": "cls", "hidden_activation": "gelu"},
     "cls_dropout",
 )
+_OF_POSITIONS = {f"attention/position_{x}": f"pos_{x}_proj" for x in ("key", "query")}
 _DETECTOR = bert.hidden_and_dense("mask_predictions.dense", "mask_predictions.classifier")
 
 HUGGING_FACE = Record(
@@ -109,13 +110,7 @@ HUGGING_FACE = Record(
             (ours, f"{theirs}_proj" if ".self." in theirs else theirs, kind)
             for ours, theirs, kind in bert.ROWS[4:-1]
         ),
-        *bert.block_rows(
-            "encoder.layer.{i}.attention.self",
-            {
-                "attention/position_key": "pos_key_proj",
-                "attention/position_query": "pos_query_proj",
-            },
-        ),
+        *bert.block_rows("encoder.layer.{i}.attention.self", _OF_POSITIONS),
     ),
     prefix="deberta.",
     heads=of_tasks(

@@ -11,6 +11,7 @@ from bert_keras.presets.families import roberta_record as roberta
 from bert_keras.presets.families.record import Head, Record, Tables, of_tasks
 
 _OPTIONS = {"pooling": "cls", "hidden_activation": "gelu"}
+_MLM, _RTD = "generator_predictions", "discriminator_predictions"
 
 HUGGING_FACE = Record(
     backbone="bert_keras>ElectraBackbone",
@@ -31,11 +32,7 @@ HUGGING_FACE = Record(
     prefix="electra.",
     heads=of_tasks(
         masked_tokens=bert.masked_lm(
-            "generator_predictions.dense",
-            "generator_predictions.LayerNorm",
-            "generator_lm_head",
-            has_decoder=False,
-            activation="gelu",
+            f"{_MLM}.dense", f"{_MLM}.LayerNorm", "generator_lm_head", False, activation="gelu"
         ),
         choice=Head(
             bert.hidden_and_dense("sequence_summary.summary", "classifier"),
@@ -44,10 +41,7 @@ HUGGING_FACE = Record(
             "summary_last_dropout",
         ),
         replaced_token=Head(
-            bert.hidden_and_dense(
-                "discriminator_predictions.dense", "discriminator_predictions.dense_prediction"
-            ),
-            "ForPreTraining",
+            bert.hidden_and_dense(f"{_RTD}.dense", f"{_RTD}.dense_prediction"), "ForPreTraining"
         ),
         span=bert.QUESTION_ANSWERING,
         sequence=roberta.TEXT_CLASSIFIER._replace(options={**_OPTIONS, "dropout_first": True}),

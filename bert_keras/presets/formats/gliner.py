@@ -19,14 +19,8 @@ from bert_keras.presets.formats.checkpoint import counterpart, write_folder, wri
 from bert_keras.presets.formats.huggingface import KINDS, HuggingFaceFolder, backbone_tensors
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.resolve import HUGGING_FACE, download
+from bert_keras.tokenizers import tokenizer_files as files
 from bert_keras.tokenizers.tokenizer import Tokenizer
-from bert_keras.tokenizers.tokenizer_files import (
-    ARGUMENTS,
-    TOKENIZER_FILE,
-    TOKENIZER_FILES,
-    VOCABULARY_FILES,
-    read_tokenizer,
-)
 
 _TASK = "ZeroShotTagger"
 _ENCODER = "token_rep_layer.bert_layer.model."
@@ -93,7 +87,7 @@ class GlinerFolder(HuggingFaceFolder):
     def tokenizer(self):
         """Returns the tokenizer of the folder, or that of its encoder with the markers added."""
         config, folder = self.gliner, self.folder
-        if not any((folder / name).is_file() for name in VOCABULARY_FILES):
+        if not any((folder / name).is_file() for name in files.VOCABULARY_FILES):
             folder = _file_of_encoder(folder, config).parent
         tokenizer, label_id = _load_tokenizer(folder), config.get("class_token_index", -1)
         markers = [_MARKERS[0], *self._marker_tokens()]
@@ -154,16 +148,16 @@ def _load_tokenizer(folder):
     The reference code writes a template in which a pair is two whole texts, `[CLS] A [SEP] [CLS] B
     [SEP]`, and never uses it. Here it is `[CLS] A [SEP] B [SEP]`.
     """
-    path = folder / TOKENIZER_FILE
+    path = folder / files.TOKENIZER_FILE
     saved = read_json(path, dict) if path.is_file() else {}
     pair = (saved.get("post_processor") or {}).get("pair") or ()
     names = [part["id"] for item in pair for part in item.values()]
     if len(names) != 6 or names[3:] != [names[0], "B", names[2]]:
         return Tokenizer.load(folder)
-    _, settings = read_tokenizer(folder, {})
+    _, settings = files.read_tokenizer(folder, {})
     cls, sep = ((x, settings["backend"].token_to_id(x)) for x in (names[0], names[2]))
     settings["backend"].post_processor = tokenizers.processors.BertProcessing(sep, cls)
-    known = {name: settings[name] for name in ("backend", *ARGUMENTS) if name in settings}
+    known = {name: settings[name] for name in ("backend", *files.ARGUMENTS) if name in settings}
     return Tokenizer(**known)
 
 
@@ -181,7 +175,7 @@ def _file_of_encoder(folder, config):
             f"and the encoder's name {name!r:.100}, which is no repository. Copy config.json and "
             "the tokenizer files into the folder."
         )
-    return download(f"hf://{name}", ["config.json", *TOKENIZER_FILES]) / "config.json"
+    return download(f"hf://{name}", ["config.json", *files.TOKENIZER_FILES]) / "config.json"
 
 
 def _rows_of(task):
@@ -261,6 +255,6 @@ def write(task, folder):
         "num_rnn_layers": int(task.lstm),
     }
     code = 'import gliner\n\nmodel = gliner.GLiNER.from_pretrained(".")'
-    stale = (*TOKENIZER_FILES, "config.json", "task.json", "modules.json")
+    stale = (*files.TOKENIZER_FILES, "config.json", "task.json", "modules.json")
     configs = {GlinerFolder.config_file: config}
     write_folder(folder, task, tensors, configs, tokenizer, stale, "gliner", code)

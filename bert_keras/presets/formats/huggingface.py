@@ -17,14 +17,7 @@ from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import by_path, head_weights, warn
 from bert_keras.presets.families import RECORDS, has_head_of
 from bert_keras.presets.families.record import TASKS
-from bert_keras.presets.formats.checkpoint import (
-    POOLER,
-    Checkpoint,
-    counterpart,
-    tensors_of,
-    write_folder,
-    written_config,
-)
+from bert_keras.presets.formats import checkpoint as base
 from bert_keras.presets.formats.late_interaction import METADATA, SENTENCES_FILE, read_stanford
 from bert_keras.presets.name_map import expand
 from bert_keras.presets.safetensors_io import read_safetensors
@@ -67,7 +60,7 @@ UNREAD_HEADS = {
 }
 
 
-class HuggingFaceFolder(Checkpoint):
+class HuggingFaceFolder(base.Checkpoint):
     """An opened checkpoint folder in Hugging Face's layout."""
 
     kinds = KINDS
@@ -271,8 +264,11 @@ def export_to_huggingface(model, folder, described=None, write_settings=None):
     if tokenizer is not None:
         # Where `truncation=True` cuts.
         tokenizer.model_max_length = described.preprocessor.max_length
-    record, head = counterpart(model, _LIBRARY)
-    config = {"model_type": next(iter(record.names)), **written_config(record, backbone, _LIBRARY)}
+    record, head = base.counterpart(model, _LIBRARY)
+    config = {
+        "model_type": next(iter(record.names)),
+        **base.written_config(record, backbone, _LIBRARY),
+    }
     ending = "Model" if task is None else head.architecture
     config.setdefault("pad_token_id", 0 if tokenizer is None else tokenizer.pad_token_id)
     config["architectures"] = [next(iter(record.names.values())) + ending]
@@ -282,9 +278,9 @@ def export_to_huggingface(model, folder, described=None, write_settings=None):
     else:
         config |= _task_settings(task, head)
         # A head that reads no pooler has a model without one in transformers.
-        left_out = () if head.options.get("pooling", "pooler") == "pooler" else (POOLER,)
+        left_out = () if head.options.get("pooling", "pooler") == "pooler" else (base.POOLER,)
         tensors = backbone_tensors(record, backbone, place, record.prefix, left_out)
-        tensors |= tensors_of(head_weights(task), expand(head.rows, KINDS), place, _NO_PLACE)
+        tensors |= base.tensors_of(head_weights(task), expand(head.rows, KINDS), place, _NO_PLACE)
     config["dtype"] = str(next(iter(tensors.values())).dtype)
     library = "transformers" if write_settings is None else "sentence-transformers"
     # Files that sentence-transformers reads for an embedder must not stay beside another model.
@@ -292,7 +288,7 @@ def export_to_huggingface(model, folder, described=None, write_settings=None):
     # A backbone without a tokenizer keeps the one that the folder may have.
     stale += () if task is None and tokenizer is None else TOKENIZER_FILES
     configs, code = {"config.json": config}, _loading_code(ending, tokenizer)
-    write_folder(
+    base.write_folder(
         folder, described, tensors, configs, tokenizer, stale, library, code, write_settings
     )
 
@@ -309,7 +305,7 @@ def backbone_tensors(record, backbone, library, prefix="", left_out=()):
     """
     names = expand(record.rows, KINDS, record.counts, backbone)
     weights = {k: w for k, w in by_path(backbone.weights).items() if not k.startswith(left_out)}
-    tensors = tensors_of(weights, names, library, _NO_PLACE)
+    tensors = base.tensors_of(weights, names, library, _NO_PLACE)
     tensors = tensors if record.tables is None else record.tables.write(tensors, backbone)
     return {prefix + name: array for name, array in tensors.items()}
 

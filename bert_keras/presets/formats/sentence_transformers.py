@@ -30,21 +30,8 @@ from bert_keras.checks import check_choice, check_not_empty, check_settings, che
 from bert_keras.engine.atomic_files import read_json, requiring, write_json
 from bert_keras.presets.assign import assign, head_weights
 from bert_keras.presets.families import has_head_of
-from bert_keras.presets.formats import late_interaction
-from bert_keras.presets.formats.huggingface import (
-    PROMPTS,
-    TORCH_NAMES,
-    HuggingFaceFolder,
-    read_activation,
-    read_weights,
-)
-from bert_keras.presets.formats.late_interaction import (
-    SENTENCES_FILE,
-    longest_text,
-    write_dense,
-    write_module,
-    write_module_files,
-)
+from bert_keras.presets.formats import huggingface as hub
+from bert_keras.presets.formats import late_interaction as late
 from bert_keras.presets.name_map import expand
 from bert_keras.presets.resolve import root_of
 from bert_keras.tokenizers.tokenizer_files import read_sentence_settings
@@ -72,7 +59,7 @@ _EMBEDDERS = ("TextEmbedder", _SPARSE)
 _AFTER_DENSE = {"Dense", "MultiVectorMask", "Normalize"}
 
 
-class SentenceTransformersFolder(HuggingFaceFolder):
+class SentenceTransformersFolder(hub.HuggingFaceFolder):
     """An opened folder of sentence-transformers."""
 
     def __init__(self, folder, config, path, name):
@@ -116,9 +103,9 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         """
         if has_head_of(task, _LATE) and self._embedder() == _LATE:
             settings, modules = self.sentence_settings(), self._routes()["document"]
-            found = late_interaction.read_modules(settings, self.root, self.folder, modules)
+            found = late.read_modules(settings, self.root, self.folder, modules)
             self._dense = dict(modules)["Dense"]
-            shape = read_weights(self._dense).shapes.get("linear.weight", (0,))
+            shape = hub.read_weights(self._dense).shapes.get("linear.weight", (0,))
             return {"dim": shape[0], **found}
         if not has_head_of(task, *_EMBEDDERS):
             return super().task_arguments(task, chosen)
@@ -161,13 +148,13 @@ class SentenceTransformersFolder(HuggingFaceFolder):
     def _refuse_cut(self, setting, instead):
         """Refuses a setting by which sentence-transformers cuts every vector."""
         advice = f"Remove the line, and {instead}."
-        path, allowed = self.root / SENTENCES_FILE, {setting: (None,)}
+        path, allowed = self.root / late.SENTENCES_FILE, {setting: (None,)}
         check_settings(path, self.sentence_settings(), allowed, advice)
 
     def _similarity(self, known, advice=""):
         """Returns how the folder compares vectors; by default the first of those known."""
         name = self.sentence_settings().get("similarity_fn_name") or known[0]
-        where = f"similarity_fn_name` in `{self.root / SENTENCES_FILE}"
+        where = f"similarity_fn_name` in `{self.root / late.SENTENCES_FILE}"
         return check_choice(where, name, known, advice)
 
     def pooling_of_new_head(self, task, has_weights):
@@ -191,7 +178,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
             super().load_head_weights(task)
         else:
             names = expand(_ROWS, self.kinds)
-            assign(head_weights(task), names, read_weights(self._dense), source=self.source)
+            assign(head_weights(task), names, hub.read_weights(self._dense), source=self.source)
 
     def _routes(self):
         """Returns the modules by kind of text: `"document"`, or the routes of a `Router`.
@@ -253,7 +240,7 @@ class SentenceTransformersFolder(HuggingFaceFolder):
         if name is not None:
             [(_, path)] = self._inside(path, [("", self.root / name)])
             return read_json(path, dict)
-        tensors = read_weights(folder)
+        tensors = hub.read_weights(folder)
         if "weight" not in tensors:
             raise ValueError(f"{folder} must have one tensor, 'weight'. Received: {list(tensors)}.")
         weights = tensors["weight"]
@@ -298,10 +285,10 @@ def _read_projection(folder):
     config = read_json(path, dict)
     allowed = {"module_input_name": ("sentence_embedding",), "use_residual": (False,)}
     check_settings(path, config, allowed)
-    shapes = read_weights(folder).shapes
+    shapes = hub.read_weights(folder).shapes
     return {
         "units": shapes.get("linear.weight", (0,))[0],
-        "activation": read_activation(config.get("activation_function", "torch.Tanh"), path),
+        "activation": hub.read_activation(config.get("activation_function", "torch.Tanh"), path),
         "use_bias": "linear.bias" in shapes,
     }
 
@@ -325,13 +312,13 @@ def write_settings(folder, task):
     paths = ["", *(f"{number}_{kind}" for number, kind in enumerate(kinds[1:], 1))]
     flags = {flag: mode == task.pooling for flag, mode in _OLD_FLAGS.items()}
     pooling = {"word_embedding_dimension": task.backbone.hidden_dim, **flags}
-    write_module(folder / paths[1], pooling)
+    late.write_module(folder / paths[1], pooling)
     if projection := task.projection:
         advice = "sentence-transformers has these."
-        check_choice("projection['activation']", projection["activation"], TORCH_NAMES, advice)
-        activation = TORCH_NAMES[projection["activation"]]
+        check_choice("projection['activation']", projection["activation"], hub.TORCH_NAMES, advice)
+        activation = hub.TORCH_NAMES[projection["activation"]]
         settings = projection["units"], projection["use_bias"]
-        write_dense(folder / paths[2], task, *settings, activation_function=activation)
+        late.write_dense(folder / paths[2], task, *settings, activation_function=activation)
     modules = {p: f"{_PACKAGE}.{kind}" for p, kind in zip(paths, kinds, strict=True)}
     _write_modules(folder, task, modules)
 
@@ -343,7 +330,7 @@ def write_sparse_settings(folder, task):
     config = {"pooling_strategy": "max", "activation_function": activation}
     config["word_embedding_dimension"] = task.dim
     pooling = folder / ("document_1_SpladePooling" if is_static else "1_SpladePooling")
-    write_module(pooling, config)
+    late.write_module(pooling, config)
     modules = {"": "MLMTransformer", pooling.name: "SpladePooling"}
     modules = {path: f"{_SPARSE_PACKAGE}.{kind}" for path, kind in modules.items()}
     if is_static:
@@ -362,7 +349,7 @@ def _write_router(folder, task, of_documents):
     """
     queries = folder / "query_0_SparseStaticEmbedding"
     weights = [task.query_weights.get(token, 0.0) for token in task.tokenizer.vocabulary]
-    write_module(queries, {"frozen": True}, {"weight": np.array(weights, "float32")})
+    late.write_module(queries, {"frozen": True}, {"weight": np.array(weights, "float32")})
     task.tokenizer.save(queries, task.backbone.input_names)
     of_queries = {queries.name: f"{_SPARSE_PACKAGE}.SparseStaticEmbedding"}
     router = {
@@ -383,11 +370,11 @@ def _write_modules(folder, task, modules, **settings):
         **settings: other entries of `config_sentence_transformers.json`.
     """
     config = {**_prompts_of(task), **settings, "similarity_fn_name": task.similarity}
-    write_module_files(folder, {"max_seq_length": longest_text(task)}, config, modules)
+    late.write_module_files(folder, {"max_seq_length": late.longest_text(task)}, config, modules)
 
 
 def _prompts_of(task):
-    return {theirs: getattr(task, ours) for theirs, ours in PROMPTS.items()}
+    return {theirs: getattr(task, ours) for theirs, ours in hub.PROMPTS.items()}
 
 
 def write_cross_encoder_settings(folder, task):
@@ -402,6 +389,6 @@ def write_cross_encoder_settings(folder, task):
         "modality_config": {"text": {"method": "forward", "method_output_name": "logits"}},
         "module_output_name": "scores",
     }
-    config = {"model_type": "CrossEncoder", "activation_fn": TORCH_NAMES[task.activation]}
+    config = {"model_type": "CrossEncoder", "activation_fn": hub.TORCH_NAMES[task.activation]}
     modules = {"": "sentence_transformers.base.modules.transformer.Transformer"}
-    write_module_files(Path(folder), of_transformer, {**_prompts_of(task), **config}, modules)
+    late.write_module_files(Path(folder), of_transformer, {**_prompts_of(task), **config}, modules)
