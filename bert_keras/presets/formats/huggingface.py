@@ -265,10 +265,8 @@ def export_to_huggingface(model, folder, described=None, write_settings=None):
         # Where `truncation=True` cuts.
         tokenizer.model_max_length = described.preprocessor.max_length
     record, head = base.counterpart(model, _LIBRARY)
-    config = {
-        "model_type": next(iter(record.names)),
-        **base.written_config(record, backbone, _LIBRARY),
-    }
+    config = {"model_type": next(iter(record.names))}
+    config |= base.written_config(record, backbone, _LIBRARY)
     ending = "Model" if task is None else head.architecture
     config.setdefault("pad_token_id", 0 if tokenizer is None else tokenizer.pad_token_id)
     config["architectures"] = [next(iter(record.names.values())) + ending]
