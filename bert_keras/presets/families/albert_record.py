@@ -12,9 +12,7 @@ from bert_keras.presets.families import bert_record as bert
 from bert_keras.presets.families.record import Field, Head, Record, of_tasks, side_by_side
 
 _LAYER = {
-    "attention/query": "attention.query",
-    "attention/key": "attention.key",
-    "attention/value": "attention.value",
+    **{f"attention/{x}": f"attention.{x}" for x in bert.PROJECTIONS},
     "attention/output": "attention.dense",
     "attention_norm": "attention.LayerNorm",
     "feed_forward/intermediate": "ffn",
@@ -79,9 +77,7 @@ HUGGING_FACE = Record(
 )
 
 _SCOPES = {
-    "attention/query": "attention_1.self.query",
-    "attention/key": "attention_1.self.key",
-    "attention/value": "attention_1.self.value",
+    **{f"attention/{x}": f"attention_1.self.{x}" for x in bert.PROJECTIONS},
     "attention/output": "attention_1.output.dense",
     "attention_norm": "LayerNorm",
     "feed_forward/intermediate": "ffn_1.intermediate.dense",

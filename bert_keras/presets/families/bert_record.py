@@ -8,6 +8,8 @@ https://github.com/keras-team/keras-hub, `models/bert`.
 from bert_keras.presets.families.record import TASKS, Field, Head, Record, of_tasks, side_by_side
 
 BACKBONE = "bert_keras>BertBackbone"
+# The layers that attention begins with.
+PROJECTIONS = ("query", "key", "value")
 SIZES = {
     "vocab_size": "vocabulary_size",
     "num_hidden_layers": "num_layers",
@@ -42,9 +44,7 @@ ROWS = (
     *block_rows(
         "encoder.layer.{i}",
         {
-            "attention/query": "attention.self.query",
-            "attention/key": "attention.self.key",
-            "attention/value": "attention.self.value",
+            **{f"attention/{x}": f"attention.self.{x}" for x in PROJECTIONS},
             "attention/output": "attention.output.dense",
             "attention_norm": "attention.output.LayerNorm",
             "feed_forward/intermediate": "intermediate.dense",
@@ -153,11 +153,10 @@ TF1 = Record(
 
 # KerasHub
 
+_HUB_LAYER = "_self_attention_layer"
 _HUB_ROWS = (
-    ("attention/query", "_self_attention_layer/query_dense", "split_into_heads"),
-    ("attention/key", "_self_attention_layer/key_dense", "split_into_heads"),
-    ("attention/value", "_self_attention_layer/value_dense", "split_into_heads"),
-    ("attention/output", "_self_attention_layer/output_dense", "join_heads"),
+    *((f"attention/{x}", f"{_HUB_LAYER}/{x}_dense", "split_into_heads") for x in PROJECTIONS),
+    ("attention/output", f"{_HUB_LAYER}/output_dense", "join_heads"),
     ("attention_norm", "_self_attention_layer_norm", "norm"),
     ("feed_forward/intermediate", "_feedforward_intermediate_dense", "dense"),
     ("feed_forward/output", "_feedforward_output_dense", "dense"),

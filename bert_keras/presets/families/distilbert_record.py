@@ -8,9 +8,7 @@ from bert_keras.presets.families import bert_record as bert
 from bert_keras.presets.families.record import Head, Record, of_tasks
 
 _LAYER = {
-    "attention/query": "attention.q_lin",
-    "attention/key": "attention.k_lin",
-    "attention/value": "attention.v_lin",
+    **{f"attention/{x}": f"attention.{x[0]}_lin" for x in bert.PROJECTIONS},
     "attention/output": "attention.out_lin",
     "attention_norm": "sa_layer_norm",
     "feed_forward/intermediate": "ffn.lin1",

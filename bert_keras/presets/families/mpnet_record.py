@@ -12,9 +12,7 @@ from bert_keras.presets.families.record import Field, Record
 
 _POSITIONS = "max_position_embeddings"
 _LAYER = {
-    "attention/query": "attention.attn.q",
-    "attention/key": "attention.attn.k",
-    "attention/value": "attention.attn.v",
+    **{f"attention/{x}": f"attention.attn.{x[0]}" for x in bert.PROJECTIONS},
     "attention/output": "attention.attn.o",
     "attention_norm": "attention.LayerNorm",
     "feed_forward/intermediate": "intermediate.dense",

@@ -37,7 +37,7 @@ def _split_joined(tensors, backbone, config):
     """Splits the tensors that hold queries, keys and values in Jina's files."""
     joint, arrays = [name for name in tensors if ".Wqkv." in name], {}
     for name in joint:
-        for part, array in zip(("query", "key", "value"), np.split(tensors[name], 3), strict=True):
+        for part, array in zip(bert.PROJECTIONS, np.split(tensors[name], 3), strict=True):
             arrays[name.replace("mixer.Wqkv", f"attention.self.{part}")] = array
     return tensors.without(joint).updated(arrays)
 

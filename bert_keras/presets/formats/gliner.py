@@ -30,10 +30,8 @@ _HEAD = ("token_rep_layer.projection.", "rnn.", "span_rep_layer.", "prompt_rep_l
 _UNUSED = "cross_fuser."
 _ROWS = (
     ("head/projection", "token_rep_layer.projection", "dense"),
-    ("head/start_hidden", f"{_SPAN}project_start.0", "dense"),
-    ("head/start", f"{_SPAN}project_start.3", "dense"),
-    ("head/end_hidden", f"{_SPAN}project_end.0", "dense"),
-    ("head/end", f"{_SPAN}project_end.3", "dense"),
+    *((f"head/{end}_hidden", f"{_SPAN}project_{end}.0", "dense") for end in ("start", "end")),
+    *((f"head/{end}", f"{_SPAN}project_{end}.3", "dense") for end in ("start", "end")),
     ("head/label_hidden", "prompt_rep_layer.0", "dense"),
     ("head/label", "prompt_rep_layer.3", "dense"),
 )
