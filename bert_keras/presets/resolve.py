@@ -112,20 +112,18 @@ Tokenizer.resolve = staticmethod(resolve)
 
 def _registered(name: str, preset: dict) -> pathlib.Path:
     """Returns the folder of the first place of a preset that is available."""
-    failures = []
-    cause = None
+    failures = {}
     for place in preset["places"]:
         try:
             if place.startswith("package://"):
                 return _package_folder(place, preset.get("extra"))
             return _address(place)
         except (OSError, ImportError) as error:
-            failures.append(f"- {place}: {error}")
-            cause = error
+            failures[place] = error
     raise FileNotFoundError(
         f"The preset {name!r} must be installed, cached or downloadable. Received none of its "
-        "places:\n" + "\n".join(failures)
-    ) from cause
+        "places:\n" + "\n".join(f"- {place}: {error}" for place, error in failures.items())
+    ) from failures[place]
 
 
 def _package_folder(place: str, extra: str | None) -> pathlib.Path:

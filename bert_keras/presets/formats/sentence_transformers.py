@@ -132,12 +132,9 @@ class SentenceTransformersFolder(hub.HuggingFaceFolder):
         modules = next(iter(self._routes().values()))
         kinds = _kinds(modules)
         known = ["Transformer", "Pooling", *["Dense"] * ("Dense" in kinds), "Normalize"]
-        if kinds not in (known, known[:-1]):
-            raise ValueError(
-                f"{self.root / 'modules.json'} makes embeddings with the modules {kinds}. "
-                "Supported: Transformer, Pooling, and then Dense, Normalize, or both. Pass both "
-                "`pooling` and `normalize` to ignore its modules."
-            )
+        advice = "Supported: Transformer, Pooling, and then Dense, Normalize, or both. Pass both "
+        advice += "`pooling` and `normalize` to ignore its modules."
+        check_choice(f"modules` in `{self.root}", kinds, (known, known[:-1]), advice)
         folders = dict(modules)
         settings |= {"pooling": _read_pooling(folders["Pooling"]), "normalize": kinds == known}
         if "Dense" in kinds:
@@ -269,14 +266,11 @@ def _read_pooling(folder):
         flags = [key for key, is_on in config.items() if key.startswith(_FLAG) and is_on]
         modes = [_OLD_FLAGS.get(flag, flag) for flag in flags] or ["mean"]
     modes = [modes] if isinstance(modes, str) else modes
-    if len(modes) != 1 or modes[0] not in _POOLINGS:
-        raise ValueError(
-            f"{path} has the pooling {modes}. Supported: one of {sorted(_POOLINGS)}. Pass both "
-            "`pooling` and `normalize` to use others than those of its training."
-        )
+    advice = "Pass both `pooling` and `normalize` to use others than those of its training."
+    [mode] = check_choice(f"pooling` in `{path}", modes, [[name] for name in _POOLINGS], advice)
     advice = "Embedders pool the prompt's tokens too."
     check_settings(path, config, {"include_prompt": (True,)}, advice)
-    return modes[0]
+    return mode
 
 
 def _read_projection(folder):
