@@ -17,7 +17,7 @@ import zipfile
 from bert_keras.checks import require
 from bert_keras.engine.atomic_files import advice_for, reading
 from bert_keras.presets.tensors import Tensors, read_tensors
-from bert_keras.tokenizers.protocol_buffers import DamagedError, check_whole
+from bert_keras.tokenizers.protocol_buffers import check_whole
 
 WEIGHTS_FILE = "pytorch_model.bin"
 CONVERT = (
@@ -73,19 +73,15 @@ def _read_file(path):
             f"run code even with `weights_only=True` (CVE-2026-24747). Received: "
             f"{torch.__version__}. Install it: `pip install --upgrade torch`. {advice}."
         )
-    with reading(path, advice_for(path)):
+    rule = "It must hold a dict of tensors alone, as from `torch.save(model.state_dict(), path)`."
+    with reading(path, f"{rule} {advice_for(path)}"):
         try:
             tensors = torch.load(path, "cpu", weights_only=True, mmap=_is_archive(path))
-            num_values = _check_tensors(tensors, path.stat().st_size)
-        except DamagedError as error:
-            raise ValueError(
-                f"A PyTorch file must hold a dict of tensors and nothing else. Received: {path}: "
-                f"{error}. Save it again: `torch.save(model.state_dict(), path)`."
-            ) from error
         except (pickle.UnpicklingError, RuntimeError) as error:
             if "weights_only" not in str(error):
                 raise
             raise ValueError(_explained(error, path)) from error
+        num_values = _check_tensors(tensors, path.stat().st_size)
 
     def read(tensor):
         tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor

@@ -223,7 +223,7 @@ def test_folders_with_weights_for_queries_are_read_and_written(tmp_path):
     check()
     router["structure"]["query"] = router["structure"]["document"]
     config.write_text(json.dumps(router))
-    with pytest.raises(ValueError, match="embeds queries with"):
+    with pytest.raises(ValueError, match="A query encoder is not read"):
         bert_keras.SparseTextEmbedder.from_preset(tmp_path)
     assert bert_keras.SparseTextEmbedder.from_preset(tmp_path, query_weights=None).log_twice
     router["structure"]["document"][0] = "../x"

@@ -225,13 +225,10 @@ class SentenceTransformersFolder(hub.HuggingFaceFolder):
             ValueError: something other than such weights embeds queries, or a file is damaged.
         """
         kinds, folder = _kinds(modules), modules[0][1]
-        if kinds != ["SparseStaticEmbedding"]:
-            raise ValueError(
-                f"{folder.parent / ROUTER_FILE} embeds queries with {kinds}. Supported: "
-                "SparseStaticEmbedding. A query encoder of its own is not read: its vectors would "
-                "differ from those of the document encoder. Pass `query_weights` to embed queries "
-                "by weights of your own."
-            )
+        advice = "A query encoder is not read: its vectors would differ from those of documents. "
+        advice += "Pass `query_weights` to embed queries by weights of your own."
+        router = folder.parent / ROUTER_FILE
+        check_choice(f"query` in `{router}", kinds, (["SparseStaticEmbedding"],), advice)
         path = folder / "config.json"
         name = (read_json(path, dict) if path.is_file() else {}).get("path")
         if name is not None:
