@@ -133,7 +133,7 @@ REFUSED = [
         for name in (["a"], 5, None)
     ),
     ("config.json", {**backbone_config(), "config": 3}, "'config'"),
-    ("config.json", serialized("BertBackbone", {"num_layers": 2}), "lacks"),
+    ("config.json", serialized("BertBackbone", {"num_layers": 2}), "must define the sizes"),
     ("config.json", backbone_config(num_layers=2**40), "num_layers"),
     # Merged, the axes of heads and of their width have the same size.
     ("config.json", backbone_config(num_heads=4), r"2 heads.*num_heads=4"),
