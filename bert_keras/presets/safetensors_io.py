@@ -105,12 +105,8 @@ def _read_file(path: pathlib.Path) -> Tensors:
     checkpoint, stored = _open(path), {}
     for name in checkpoint.keys():  # noqa: SIM118 (`safe_open` is not a mapping)
         tensor = checkpoint.get_slice(name)
-        if tensor.get_dtype() not in _DTYPES:
-            raise ValueError(
-                f"Tensors must have one of the dtypes {', '.join(_DTYPES)}. Received: "
-                f"{tensor.get_dtype()} for {name!r} in {path}. Convert the checkpoint to float32, "
-                "float16 or bfloat16 with the library that wrote it."
-            )
+        advice = "Convert it to float32, float16 or bfloat16 with the library that wrote it."
+        check_choice(f"dtype of {name}` in `{path}", tensor.get_dtype(), _DTYPES, advice)
         shape = tuple(tensor.get_shape())
         stored[name] = shape, lambda name=name: _open(path).get_tensor(name)
     return Tensors(stored)

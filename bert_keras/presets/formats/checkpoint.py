@@ -336,7 +336,8 @@ def counterpart(model, library, of_format="HUGGING_FACE"):
     record = record_of(backbone, of_format)
     if record is None:
         known = [found.backbone for found in RECORDS[of_format]]
-        refuse(type(backbone).__name__, known, library, "Use `save_to_preset`.")
+        advice = "Use `save_to_preset`, or export it for another library."
+        refuse(type(backbone).__name__, known, library, advice)
     if backbone is model:
         return record, None
     kind = head_class_name(model, record.heads)

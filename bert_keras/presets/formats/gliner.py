@@ -10,7 +10,7 @@ Reference: https://github.com/urchade/GLiNER, `gliner/config.py` and `gliner/mod
 import numpy as np
 import tokenizers
 
-from bert_keras.checks import check_settings
+from bert_keras.checks import check_choice, check_settings
 from bert_keras.engine.atomic_files import read_json
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import arrays_of, assign, head_weights
@@ -94,11 +94,8 @@ class GlinerFolder(HuggingFaceFolder):
             backend.add_special_tokens(markers)
             tokenizer = Tokenizer(backend, **tokenizer.get_config())
         found = tokenizer.token_to_id(markers[1])
-        if label_id not in (found, -1):
-            raise ValueError(
-                f"The tokenizer must hold {markers[1]!r} by the id of `class_token_index`, "
-                f"{label_id}. Received: the id {found}, in {folder}. Download the folder again."
-            )
+        advice = f"It is the id of {markers[1]!r} in {folder}. Download the folder again."
+        check_choice("class_token_index", label_id, (found, -1), advice)
         return tokenizer
 
     def _marker_tokens(self):
