@@ -136,7 +136,7 @@ REFUSED = [
     ("config.json", serialized("BertBackbone", {"num_layers": 2}), "must define the sizes"),
     ("config.json", backbone_config(num_layers=2**40), "num_layers"),
     # Merged, the axes of heads and of their width have the same size.
-    ("config.json", backbone_config(num_heads=4), r"2 heads.*num_heads=4"),
+    ("config.json", backbone_config(num_heads=4), r"num_heads.*\(2,\). Received: 4"),
     ("task.json", [], "object"),
     ("task.json", classifier_config("relu"), "'relu'"),
     ("task.json", classifier_config({"class_name": "function"}), "function"),

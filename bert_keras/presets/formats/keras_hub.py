@@ -78,13 +78,10 @@ class KerasHubFolder(Checkpoint):
     def load_backbone_weights(self, backbone, task=None):
         # Check the number of heads now: the merged axis will not show it any more.
         for name, shape in self.tensors.shapes.items():
-            is_query = name.endswith("query_dense/vars/0")
-            if is_query and len(shape) == 3 and shape[1] != backbone.num_heads:
-                raise ValueError(
-                    f"The weights in {self.folder} have {shape[1]} heads: {name} has the shape "
-                    f"{shape}. Received: num_heads={backbone.num_heads}. Does config.json belong "
-                    "to these weights?"
-                )
+            if name.endswith("query_dense/vars/0") and len(shape) == 3:
+                advice = f"{name} has the shape {shape}. Does the config belong to these weights?"
+                where = f"num_heads` in `{self.path}"
+                check_choice(where, backbone.num_heads, shape[1:2], advice)
         super().load_backbone_weights(backbone, task)
 
     def _expanded(self, rows, backbone=None):
