@@ -106,10 +106,7 @@ _HUB_ONE = {"num_groups": "num_groups", "num_inner_repetitions": "num_inner_laye
 KERAS_HUB = bert.KERAS_HUB._replace(
     backbone=HUGGING_FACE.backbone,
     names={"AlbertBackbone": "Albert"},
-    config={
-        **bert.HUB_SIZES,
-        **{name: name for name in ("embedding_dim", "num_segments")},
-    },
+    config=bert.HUB_SIZES | {name: name for name in ("embedding_dim", "num_segments")},
     fixed={**bert.HUB_FIXED, **dict.fromkeys(_HUB_ONE.values(), 1)},
     allowed=dict.fromkeys(_HUB_ONE, (1,)),
     rows=(
