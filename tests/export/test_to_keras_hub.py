@@ -197,7 +197,7 @@ def other_tokenizer(**options):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: backbone(activation="gelu"), "activation='gelu_tanh' in KerasHub"),
+        (lambda: backbone(activation="gelu"), "activation='gelu' has no counterpart"),
         (lambda: backbone(layer_norm_epsilon=1e-6), "layer_norm_epsilon=1e-12"),
         (lambda: backbone(attention_dropout=0.3), "one rate of dropout"),
         (lambda: backbone(num_segments=1), "num_segments"),

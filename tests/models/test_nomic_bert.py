@@ -169,7 +169,7 @@ def test_gradients_equal_those_of_transformers(family, remat, tmp_path):
 @pytest.mark.parametrize(
     ("config", "changes", "message"),
     [
-        (GPT, {"prenorm": True}, "`prenorm` must be one of"),
+        (GPT, {"prenorm": True}, "`prenorm` in `config.json` must be one of"),
         (GPT, {"qkv_proj_bias": True}, "`qkv_proj_bias`"),
         (GPT, {"activation_function": "gelu"}, "`activation_function`"),
         (GPT, {"rotary_emb_fraction": 0.5}, "`rotary_emb_fraction`"),

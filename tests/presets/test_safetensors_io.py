@@ -151,7 +151,7 @@ LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:53aa\nsize 908683
 # A file's name and content -> the error's message.
 REFUSED = [
     *((FILE, raw(h, b"\0" * n, size), r"model\.safetensors.*download it") for h, n, size in LYING),
-    (FILE, raw({"a": tensor("F8_E4M3", [4], 0, 4)}, b"\0" * 4), r"F8_E4M3 for 'a'.*Convert"),
+    (FILE, raw({"a": tensor("F8_E4M3", [4], 0, 4)}, b"\0" * 4), r"`dtype of a`.*F8_E4M3.*Convert"),
     (FILE, LFS, "git lfs pull"),
     (INDEX, LFS, "git lfs pull"),
     *((INDEX, json.dumps(index({"a": name})).encode(), "trust its origin") for name in OUTSIDE),
