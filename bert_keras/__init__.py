@@ -49,7 +49,7 @@ else:
     from bert_keras.models.nomic_bert import NomicBertBackbone as NomicBertBackbone
     from bert_keras.models.roberta import RobertaBackbone as RobertaBackbone
     from bert_keras.preprocessing.text_preprocessor import TextPreprocessor as TextPreprocessor
-    from bert_keras.presets.registry import presets as presets
+    from bert_keras.presets.resolve import presets as presets
     from bert_keras.tasks.distillation import Distillation as Distillation
     from bert_keras.tasks.distillation import distill as distill
     from bert_keras.tasks.few_shot_classifier import FewShotClassifier as FewShotClassifier
@@ -99,14 +99,13 @@ if _TYPE_CHECKING:
 
 # The rooms built on the library, each imported when a program first uses it.
 _ROOMS = ("corpora", "datasets", "export", "plots", "search")
-_FROM_ROOMS = {"train_wordpiece": "corpora"}
 
 
 def __getattr__(name):
     if name in _ROOMS:
         return _importlib.import_module(f"{__name__}.{name}")
-    if name in _FROM_ROOMS:
-        return getattr(__getattr__(_FROM_ROOMS[name]), name)
+    if name == "train_wordpiece":
+        return __getattr__("corpora").train_wordpiece
     if "_keras" not in globals() and name[:1].isupper():
         raise ModuleNotFoundError(
             f"bert_keras.{name} needs Keras, which is not installed: pip install keras. Exported "
@@ -126,5 +125,5 @@ def _hint(name):
 
 
 def __dir__():
-    names = {*globals(), *_ROOMS, *_FROM_ROOMS}
+    names = {*globals(), *_ROOMS, "train_wordpiece"}
     return sorted(name for name in names if not name.startswith("_") or name == "__version__")

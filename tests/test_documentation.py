@@ -22,7 +22,7 @@ from tiny import tiny_backbone, tiny_preprocessor
 
 from bert_keras.cli import main, train
 from bert_keras.cli.kinds import TASKS
-from bert_keras.presets.registry import PRESETS
+from bert_keras.presets.resolve import PRESETS
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

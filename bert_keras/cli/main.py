@@ -29,14 +29,19 @@ begin with a hyphen. The environment variable KERAS_BACKEND selects the backend.
 
 import functools
 import importlib
+import linecache
 import logging
+import os
 import sys
+import traceback
 import warnings
+
+import absl.flags
 
 from bert_keras.answers.answerer import Option
 from bert_keras.answers.catalog import ANSWERERS
 from bert_keras.checks import check_exists, refuse_options
-from bert_keras.cli import errors, serve, sources, text_rows
+from bert_keras.cli import serve, sources, text_rows
 from bert_keras.cli.bootstrap import WITH_OWN_FLAGS, wants_help
 from bert_keras.cli.options import LAYOUT, REQUIRED, TRACEBACK, parse
 from bert_keras.datasets.conll import is_tagged
@@ -96,14 +101,44 @@ def run():
     command = "".join(sys.argv[1:2])
     if command in WITH_OWN_FLAGS:
         module = importlib.import_module(f"bert_keras.cli.{WITH_OWN_FLAGS[command]}")
-        errors.run(module.main, f"bert-keras {command}", sys.argv[2:])
+        run_command(module.main, f"bert-keras {command}", sys.argv[2:])
         return
     text_rows.write_utf8()
     if "--traceback" not in sys.argv:  # Then the messages of libraries are wanted too.
         logging.getLogger().setLevel(logging.ERROR)
         warnings.simplefilter("ignore")
         warnings.filterwarnings("always", module=r"bert_keras\.datasets\.")
-    errors.run(main, "bert-keras", sys.argv[1:])
+    run_command(main, "bert-keras", sys.argv[1:])
+
+
+def run_command(command, name, arguments):
+    """Runs a command; after a mistake the process prints one line and ends with 2.
+
+    A mistake is a `ValueError`, `TypeError` or `ImportError` that a `raise` statement raises, as in
+    checks, or an `OSError`, or a wrong flag. With `--traceback` it is raised like other errors.
+
+    Args:
+        command: function of the arguments.
+        name: str, the command's name in the message.
+        arguments: list of str.
+    """
+    try:
+        return command(arguments)
+    except BrokenPipeError:  # The reader of the answers has closed the pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        sys.exit(130)  # The status that shells report after Ctrl-C.
+    except (ValueError, TypeError, OSError, ImportError, absl.flags.Error) as error:
+        if "--traceback" in arguments or not _is_mistake(error):
+            raise
+        print(f"{name}: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _is_mistake(error):
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    is_raised = linecache.getline(last.filename, last.lineno).lstrip().startswith("raise")
+    return is_raised or isinstance(error, (OSError, absl.flags.Error))
 
 
 def help_of(command):

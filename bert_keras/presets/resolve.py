@@ -4,11 +4,26 @@
 `kaggle://owner/model/framework/variation` and returns a folder with a config. It raises
 `ValueError` for a malformed or refused source, and `FileNotFoundError` or another `OSError` for one
 that is missing or cannot be downloaded.
+
+`registered.json` lists the registered names, those of well-known checkpoints. Most have their
+weights as safetensors; the others have a `pytorch_model.bin`, which is read without running
+anything in it.
+
+| key | value |
+|---|---|
+| `description` | one sentence that helps to choose a preset |
+| `parameters` | the number of parameters of the backbone, pooler included |
+| `places` | where to look for it, in this order: `package://name/folder`, a folder inside an \
+installed Python package, or `hf://owner/name`, a Hugging Face repository |
+| `extra` | the extra of bert_keras that installs the package, if that is another one |
+| `languages` | the language of its text, or how many there are |
+| `license` | SPDX identifier of the weights' licence |
 """
 
 import contextlib
 import fnmatch
 import importlib.util
+import json
 import os
 import pathlib
 import re
@@ -18,10 +33,10 @@ from bert_keras.checks import check_exists, check_type, require, with_extra
 from bert_keras.presets.assign import warn
 from bert_keras.presets.formats.huggingface import UNREAD_HEADS
 from bert_keras.presets.formats.late_interaction import METADATA
-from bert_keras.presets.registry import PRESETS
 from bert_keras.presets.torch_pickle import CONVERT
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
+PRESETS = json.loads(pathlib.Path(__file__).with_name("registered.json").read_text("utf-8"))
 # The names of configs. The last two are those of TensorFlow 1.
 CONFIG_FILES = ("gliner_config.json", "config.json", "bert_config.json", "albert_config.json")
 # The config of peft's adapters, which are no whole checkpoint.
@@ -284,3 +299,25 @@ def root_of(folder: pathlib.Path) -> pathlib.Path | None:
 def _matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
     """Returns the file names that match one of the patterns, sorted."""
     return sorted({name for pattern in patterns for name in fnmatch.filter(names, pattern)})
+
+
+class PresetTable(list):
+    """A list of dicts, one per preset, that prints as a table and converts to a `DataFrame`."""
+
+    def __repr__(self):
+        rows = [list(self[0]), *([str(value) for value in row.values()] for row in self)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [zip(row, widths, strict=True) for row in rows]
+        return "\n".join("  ".join(text.ljust(n) for text, n in line).rstrip() for line in lines)
+
+
+def presets() -> PresetTable:
+    """Returns the registered presets with name, parameters, languages, licence and description.
+
+    Returns:
+        A `PresetTable`, a list of dicts.
+    """
+    names = ("parameters", "languages", "license", "description")
+    return PresetTable(
+        {"name": name, **{key: preset[key] for key in names}} for name, preset in PRESETS.items()
+    )

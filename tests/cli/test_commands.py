@@ -22,7 +22,7 @@ from checks import assert_close, inputs_of
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
-from bert_keras.cli import errors, main, serve, sources, text_rows
+from bert_keras.cli import main, serve, sources, text_rows
 from bert_keras.datasets.table import format_of
 from bert_keras.export import program_formats
 
@@ -36,7 +36,7 @@ def command(capsys):
 
     def run(*arguments):
         try:
-            errors.run(main.main, "bert-keras", [*map(str, arguments)])
+            main.run_command(main.main, "bert-keras", [*map(str, arguments)])
         except SystemExit as stopped:
             assert stopped.code == 2
             lines = capsys.readouterr().err.splitlines()
@@ -412,7 +412,7 @@ def test_answers_of_lone_surrogates_are_written(tmp_path, capsys):
 
 def test_an_unforeseen_error_is_not_a_mistake(command):
     with pytest.raises(ValueError, match="invalid literal"):
-        errors.run(lambda arguments: int(arguments[0]), "bert-keras", ["x"])
+        main.run_command(lambda arguments: int(arguments[0]), "bert-keras", ["x"])
     with pytest.raises(ValueError, match="Write a command"):
         command("nothing", "--traceback")
 

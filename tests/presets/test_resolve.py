@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from hub_server import HubServer
 
-from bert_keras.presets.registry import PRESETS
-from bert_keras.presets.resolve import resolve
+from bert_keras.presets.resolve import PRESETS, resolve
 from bert_keras.presets.safetensors_io import write_safetensors
 
 
