@@ -13,10 +13,14 @@ import numpy as np
 
 from bert_keras.checks import check_choice, check_int, check_not_empty, check_number
 from bert_keras.corpora import sentence_pairs, shards
-from bert_keras.corpora.append_only_arrays import open_array, write_arrays
 from bert_keras.corpora.shards import FORMAT_VERSION, file_sha256, json_sha256, write_shard
 from bert_keras.corpora.text_files import find_text_files, read_documents
-from bert_keras.corpora.tokenized_corpus import open_tokens, store_tokens
+from bert_keras.corpora.tokenized_corpus import (
+    open_array,
+    open_tokens,
+    store_tokens,
+    write_arrays,
+)
 from bert_keras.corpora.workers import STATE, Workers
 from bert_keras.engine.atomic_files import read_json, remove_if_left, write_json
 from bert_keras.preprocessing.masking import TokenKinds

@@ -1,5 +1,6 @@
 """Text split into sentences by rules, for European languages and for Chinese."""
 
+import itertools
 import re
 
 # Closing quotes and brackets that belong to the sentence they end.
@@ -50,16 +51,8 @@ def split_sentences(text: str) -> list[str]:
     >>> split_sentences("宝玉笑道：“好！”黛玉不语。")
     ['宝玉笑道：“好！”', '黛玉不语。']
     """
-    sentences, start = [], 0
-    for end in _sentence_ends(text):
-        sentence = text[start:end].strip()
-        if sentence:
-            sentences.append(sentence)
-        start = end
-    rest = text[start:].strip()
-    if rest:
-        sentences.append(rest)
-    return sentences
+    places = itertools.pairwise([0, *_sentence_ends(text), len(text)])
+    return [part for start, end in places if (part := text[start:end].strip())]
 
 
 def _sentence_ends(text):

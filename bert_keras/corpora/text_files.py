@@ -2,6 +2,7 @@
 
 import functools
 import glob
+import itertools
 import os
 import pathlib
 from collections.abc import Iterable, Iterator
@@ -91,27 +92,16 @@ def read_documents(
 def _documents(files, ends_at_blank_line, passages):
     split = _paragraphs if passages == "paragraph" else functools.partial(map, str.strip)
     for path in files:
-        document = []
-        for passage in split(read_lines(path)):
-            if passage:
-                document.append(passage)
-            elif ends_at_blank_line and document:
-                yield document
-                document = []
-        if document:
+        found = split(read_lines(path))
+        if ends_at_blank_line:
+            yield from (
+                list(block) for has_text, block in itertools.groupby(found, bool) if has_text
+            )
+        elif document := [*filter(None, found)]:
             yield document
 
 
 def _paragraphs(lines):
-    """Yields paragraphs, and an empty string after each."""
-    paragraph = []
-    for line in lines:
-        line = line.strip()
-        if line:
-            paragraph.append(line)
-        elif paragraph:
-            yield " ".join(paragraph)
-            yield ""
-            paragraph = []
-    if paragraph:
-        yield " ".join(paragraph)
+    """Yields paragraphs, with an empty string between two."""
+    for has_text, block in itertools.groupby(map(str.strip, lines), bool):
+        yield " ".join(block) if has_text else ""

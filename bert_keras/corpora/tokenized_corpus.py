@@ -1,12 +1,13 @@
 """A corpus tokenized into files, which any number of processes read as memory maps."""
 
 import collections
+import contextlib
 import itertools
+import os
 
 import numpy as np
 
 from bert_keras.checks import check_not_empty
-from bert_keras.corpora.append_only_arrays import open_array, write_arrays
 from bert_keras.corpora.documents import (
     CachedTokenizer,
     Documents,
@@ -16,12 +17,15 @@ from bert_keras.corpora.documents import (
 from bert_keras.corpora.sentence_pairs import copy_slices
 from bert_keras.corpora.sentences import split_sentences
 from bert_keras.corpora.workers import STATE
+from bert_keras.engine.atomic_files import read_json, write_json
 from bert_keras.preprocessing.ragged import Ragged
 
 # A task is large enough to outweigh its transport, and small enough to balance the processes.
 CHARACTERS_PER_TASK = 1 << 20
 # Longer sentences are cut, see `cut_long_sentences`.
 LONGEST_SENTENCE = 512
+# Holds the counts, and is written last.
+COUNTS_FILE = "counts.json"
 
 
 def store_tokens(workers, texts, folder, progress):
@@ -196,3 +200,41 @@ def _word_numbers(sentence):
     # A space belongs to the word before it.
     position = np.cumsum([not character.isspace() for character in sentence + " "]) - 1
     return np.append(of_characters, -1)[np.maximum(position, 0)]
+
+
+def write_arrays(folder, dtypes, chunks, progress):
+    """Writes arrays into a folder, unless an earlier call has finished.
+
+    Args:
+        folder: str, made if needed.
+        dtypes: dict from the name of an array to its dtype.
+        chunks: iterable of `(arrays, counts)`: a dict from each name to the next rows, and a dict
+            of ints to sum.
+        progress: function of the counts so far, called after each chunk.
+
+    Returns:
+        `collections.Counter`, the sums of the counts.
+    """
+    path, counts = os.path.join(folder, COUNTS_FILE), collections.Counter()
+    if os.path.exists(path):
+        return collections.Counter(read_json(path))
+    os.makedirs(folder, exist_ok=True)
+    with contextlib.ExitStack() as opened:
+        files = {x: opened.enter_context(open(_path(folder, x), "wb")) for x in dtypes}
+        for arrays, more_counts in chunks:
+            for name, file in files.items():
+                file.write(np.ascontiguousarray(arrays[name], dtypes[name]))
+            counts.update(more_counts)
+            progress(counts)
+    write_json(path, counts)
+    return counts
+
+
+def open_array(folder, name, dtype):
+    """Returns an array as a read-only memory map."""
+    path = _path(folder, name)
+    return np.memmap(path, dtype, "r") if os.path.getsize(path) else np.empty(0, dtype)
+
+
+def _path(folder, name):
+    return os.path.join(folder, f"{name}.bin")

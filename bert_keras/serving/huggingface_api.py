@@ -266,14 +266,12 @@ def _filled(rows, answers, served):
                 {
                     "score": score,
                     "token": id,
-                    "token_str": token,
+                    "token_str": (token := tokenizer.readable(id)),
                     "sequence": mask.join(parts[: i + 1]) + token + mask.join(parts[i + 1 :]),
                 }
-                for id, token, score in likeliest
+                for id, score in likeliest
             ]
-            for i, likeliest in enumerate(
-                [[(id, tokenizer.readable(id), score) for id, score in row] for row in masks]
-            )
+            for i, likeliest in enumerate(masks)
         ]
         results.append(filled[0] if len(filled) == 1 else filled)
     return results
