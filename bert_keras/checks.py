@@ -411,9 +411,7 @@ def describe(value):
 
 
 def _message(name, rule, value, advice):
-    text = repr(value)
-    text = text if len(text) <= 200 else f"{text[:200]}..."
-    return f"`{name}` must be {rule}. Received: {text}.{_last(advice)}"
+    return f"`{name}` must be {rule}. Received: {value!r:.200}.{_last(advice)}"
 
 
 def _last(advice):

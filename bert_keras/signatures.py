@@ -34,12 +34,20 @@ def check_arguments(
             )
 
 
-def keeps_arguments(init: Callable[..., None]) -> Callable[..., None]:
-    """Returns a constructor that first sets its arguments as attributes of the same names.
+class KeepsArguments:
+    """The first base of a class whose constructors set their arguments as attributes of that name.
 
-    Arguments that are left out have their defaults; those of `**kwargs` are not set. The attributes
-    are the configuration that `get_config` returns.
+    They do so before anything else. Arguments that are left out have their defaults; those of
+    `**kwargs` are not set. The attributes are the configuration that `get_config` returns.
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        if "__init__" in vars(cls):
+            cls.__init__ = _keeping(cls.__init__)
+        super().__init_subclass__(**kwargs)
+
+
+def _keeping(init):
     parameters, _ = parameters_of(init)
     defaults = {name: p.default for name, p in parameters.items() if p.default is not p.empty}
 

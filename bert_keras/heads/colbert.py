@@ -39,7 +39,7 @@ class TokenVectorsHead(Head):
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
-        self.dense = self.make_dense(dim, use_bias=False)
+        self.dense = self.make_dense(hidden_dim, dim, use_bias=False)
 
     def call(self, outputs: Outputs, scoring_mask: Tensor) -> Tensor:
         # Small differences between products need float32, so nothing is rounded after the layer.

@@ -65,7 +65,6 @@ class EmbeddingHead(Head):
     def build(self, input_shape):
         if self.projection:
             self.dense.build((None, input_shape[-1]))
-        self.built = True
 
     def call(self, outputs: Outputs, padding_mask: Tensor | None = None) -> Tensor:
         # Small differences between cosines need float32, so nothing is rounded after pooling.

@@ -1,20 +1,17 @@
 """The base class of heads."""
 
-from typing import Any, Unpack
+from typing import Unpack
 
 import keras
 
 from bert_keras.checks import refuse_options
-from bert_keras.engine.fast_layer_call import DirectCall
-from bert_keras.layers.activations import get_activation
-from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import RandomNormal, build_parts
-from bert_keras.layers.layer_norm import LayerNorm
-from bert_keras.signatures import keeps_arguments, parameters_of
-from bert_keras.types import Activation, LayerOptions, Tensor
+from bert_keras.layers.bert_layer import BertLayer
+from bert_keras.layers.initializer import RandomNormal
+from bert_keras.signatures import parameters_of
+from bert_keras.types import LayerOptions, Tensor
 
 
-class Head(DirectCall, keras.layers.Layer):
+class Head(BertLayer):
     """Dense layers on the outputs of a backbone.
 
     The last layer is `dense`. A head may have a hidden layer, `hidden`, and a norm after it,
@@ -26,44 +23,14 @@ class Head(DirectCall, keras.layers.Layer):
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
     """
 
+    dense_class = keras.layers.Dense
+    initializer_class = RandomNormal
     # Whether there is dropout before the hidden layer too.
     dropout_first = False
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "__init__" in vars(cls):
-            cls.__init__ = keeps_arguments(cls.__init__)
 
     def __init__(self, **kwargs: Unpack[LayerOptions]) -> None:
         super().__init__(**kwargs)
         self.hidden = self.hidden_norm = None
-
-    def make_dense(
-        self,
-        units: int,
-        activation: Activation | None = None,
-        name: str = "dense",
-        use_bias: bool = True,
-    ) -> keras.layers.Dense:
-        """Returns a dense layer of this head, see `keras.layers.Dense`."""
-        return keras.layers.Dense(
-            units,
-            use_bias=use_bias,
-            activation=get_activation(activation),
-            kernel_initializer=RandomNormal(stddev=self.initializer_range),
-            dtype=self.dtype_policy,
-            name=name,
-        )
-
-    def make_dropout(self, rate: float) -> keras.layers.Dropout:
-        """Returns the dropout layer of this head."""
-        return Dropout(rate, dtype=self.dtype_policy, name="dropout")
-
-    def make_norm(
-        self, epsilon: float, name: str = "layer_norm", use_bias: bool = True
-    ) -> keras.layers.LayerNormalization:
-        """Returns a norm of this head, see `keras.layers.LayerNormalization`."""
-        return LayerNorm(epsilon=epsilon, center=use_bias, dtype=self.dtype_policy, name=name)
 
     def add_hidden(self) -> None:
         """Adds a hidden layer as `hidden_activation`, `norm` and `layer_norm_epsilon` say.
@@ -75,23 +42,22 @@ class Head(DirectCall, keras.layers.Layer):
         """
         activation, norm = self.hidden_activation, self.norm
         if activation is not None:
-            self.hidden = self.make_dense(self.hidden_dim, activation, "hidden", not norm)
+            options = {"activation": activation, "use_bias": not norm}
+            self.hidden = self.make_dense(self.hidden_dim, self.hidden_dim, "hidden", **options)
         else:
             options = {"dropout_first": self.dropout_first or None, "norm": norm or None}
             rule = "`dropout_first` and `norm` are for a head with a hidden layer"
             advice = "Name its `hidden_activation`, such as 'gelu', or leave them out."
             refuse_options(rule, options, advice)
         if norm:
-            self.hidden_norm = self.make_norm(self.layer_norm_epsilon, "hidden_norm", False)
+            epsilon, options = self.layer_norm_epsilon, {"name": "hidden_norm", "center": False}
+            self.hidden_norm = self.make_norm(self.hidden_dim, epsilon, **options)
 
     def through_hidden(self, vectors: Tensor) -> Tensor:
         """Returns float vectors `(..., hidden_dim)` after the hidden layer, if there is one."""
         for layer in (self.hidden, self.hidden_norm):
             vectors = vectors if layer is None else layer(vectors)
         return vectors
-
-    def build(self, input_shape=None):
-        build_parts((self.hidden, self.hidden_norm, self.dense), (None, self.hidden_dim))
 
     def get_config(self):
         names, _ = parameters_of(type(self))

@@ -63,12 +63,12 @@ class MaskedLMHead(Head):
     ) -> None:
         super().__init__(**kwargs)
         self.embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
-        self.dense = self.make_dense(self.embedding_dim, activation, use_bias=use_bias)
-        self.layer_norm = self.make_norm(layer_norm_epsilon, use_bias=use_bias)
+        options = {"activation": activation, "use_bias": use_bias}
+        self.dense = self.make_dense(hidden_dim, self.embedding_dim, **options)
+        self.layer_norm = self.make_norm(self.embedding_dim, layer_norm_epsilon, center=use_bias)
 
     def build(self, input_shape=None):
         super().build()
-        self.layer_norm.build((None, None, self.embedding_dim))
         self.bias = self.add_weight((self.vocabulary_size,), initializer="zeros", name="bias")
 
     def call(

@@ -37,7 +37,7 @@ class NextSentenceHead(Head):
         self, hidden_dim: int, initializer_range: float = 0.02, **kwargs: Unpack[LayerOptions]
     ) -> None:
         super().__init__(**kwargs)
-        self.dense, self.output_shape = self.make_dense(2), (None, 2)
+        self.dense, self.output_shape = self.make_dense(hidden_dim, 2), (None, 2)
 
     def call(self, outputs: Outputs) -> Tensor:
         return ops.cast(self.dense(outputs["pooled_output"]), "float32")

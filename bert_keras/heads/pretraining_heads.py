@@ -8,7 +8,6 @@ from bert_keras.heads.masked_tokens import MaskedLMHead
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.span_border import SpanBoundaryHead
 from bert_keras.layers.encoder import LayerWithSublayers
-from bert_keras.layers.initializer import build_parts
 from bert_keras.types import LayerOptions, Outputs, Tensor
 
 
@@ -42,9 +41,6 @@ class PretrainingHead(LayerWithSublayers):
         self.masked_lm = masked_lm
         self.next_sentence = next_sentence
         self.span_boundary = span_boundary
-
-    def build(self, input_shape=None):
-        build_parts([getattr(self, name) for name in self.arguments])
 
     def call(
         self,

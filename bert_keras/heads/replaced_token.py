@@ -6,7 +6,6 @@ import keras
 from keras import ops
 
 from bert_keras.heads.head import Head
-from bert_keras.layers.initializer import build_parts
 from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
 
@@ -51,13 +50,9 @@ class ReplacedTokenHead(Head):
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
-        self.hidden = self.make_dense(hidden_dim, activation, name="hidden")
-        self.dense = self.make_dense(1)
-        self.layer_norm = self.make_norm(layer_norm_epsilon) if from_first else None
-
-    def build(self, input_shape=None):
-        super().build()
-        build_parts([self.layer_norm], (None, None, self.hidden_dim))
+        self.hidden = self.make_dense(hidden_dim, hidden_dim, "hidden", activation)
+        self.dense = self.make_dense(hidden_dim, 1)
+        self.layer_norm = self.make_norm(hidden_dim, layer_norm_epsilon) if from_first else None
 
     def call(self, outputs: Outputs) -> Tensor:
         vectors = outputs["sequence_output"]

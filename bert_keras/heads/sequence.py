@@ -63,7 +63,8 @@ class SequenceHead(Head):
         check_choice("pooling", pooling, POOLINGS)
         self.drop = self.make_dropout(dropout)
         self.add_hidden()
-        self.dense, self.output_shape = self.make_dense(num_outputs), (None, num_outputs)
+        self.dense = self.make_dense(hidden_dim, num_outputs)
+        self.output_shape = (None, num_outputs)
 
     def call(
         self, outputs: Outputs, padding_mask: Tensor | None = None, training: bool | None = None
@@ -71,8 +72,7 @@ class SequenceHead(Head):
         vector = pool(outputs, padding_mask, self.pooling)
         if training and self.dropout_first:
             vector = self.drop(vector, training=True)
-        if self.hidden is not None:
-            vector = self.through_hidden(vector)
+        vector = self.through_hidden(vector)
         if training:
             vector = self.drop(vector, training=True)
         return call_layer(self.dense, vector)

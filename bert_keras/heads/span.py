@@ -57,7 +57,7 @@ class SpanHead(Head):
         check_bool("mask_padding", mask_padding)
         self.add_hidden()
         self.drop = self.make_dropout(dropout)
-        self.dense = self.make_dense(2)
+        self.dense = self.make_dense(hidden_dim, 2)
 
     def call(
         self, outputs: Outputs, padding_mask: Tensor | None = None, training: bool | None = None

@@ -7,7 +7,6 @@ from keras import ops
 
 from bert_keras.heads.head import Head
 from bert_keras.heads.masked_tokens import gather_positions
-from bert_keras.layers.initializer import bert_table
 from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
 
@@ -67,17 +66,15 @@ class SpanBoundaryHead(Head):
     ) -> None:
         super().__init__(**kwargs)
         self.embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
-        self.place_embedding = bert_table(self, num_places, place_dim, "place_embedding")
-        self.hidden = self.make_dense(hidden_dim, activation, name="hidden")
-        self.hidden_norm = self.make_norm(layer_norm_epsilon, "hidden_norm")
-        self.dense = self.make_dense(self.embedding_dim, activation)
-        self.layer_norm = self.make_norm(layer_norm_epsilon)
+        self.place_embedding = self.make_table(num_places, place_dim, "place_embedding")
+        width = 2 * hidden_dim + place_dim
+        self.hidden = self.make_dense(width, hidden_dim, "hidden", activation)
+        self.hidden_norm = self.make_norm(hidden_dim, layer_norm_epsilon, "hidden_norm")
+        self.dense = self.make_dense(hidden_dim, self.embedding_dim, activation=activation)
+        self.layer_norm = self.make_norm(self.embedding_dim, layer_norm_epsilon)
 
     def build(self, input_shape=None):
-        self.place_embedding.build((None, None))
-        self.hidden.build((None, 2 * self.hidden_dim + self.place_dim))
         super().build()
-        self.layer_norm.build((None, None, self.embedding_dim))
         self.bias = self.add_weight((self.vocabulary_size,), initializer="zeros", name="bias")
 
     def call(

@@ -85,19 +85,19 @@ def _largest_logits(
 ) -> Tensor:
     """Returns the largest logits of each row, `(batch, vocabulary_size)`, row by row."""
     backend, num_rows = keras.backend.backend(), ops.shape(hidden_states)[0]
+
+    def largest(states, is_token):
+        logits = token_embedding(states, reverse=True)
+        return ops.max(ops.where(is_token[..., None], logits, _PADDING_LOGIT), axis=-2)
+
     if backend != "tensorflow" and not isinstance(num_rows, int):  # An export for any number.
-        logits = token_embedding(hidden_states, reverse=True)
-        return ops.max(ops.where(mask[..., None], logits, _PADDING_LOGIT), axis=1)
+        return largest(hidden_states, mask)
     if backend == "torch" or not training:
         # PyTorch keeps the places of the largest logits for the gradient, and not the logits.
-        def largest(states, is_token):
-            logits = token_embedding(states, reverse=True)
-            return ops.max(ops.where(is_token[:, None], logits, _PADDING_LOGIT), axis=0)
-
         return ops.map(lambda row: largest(*row), (hidden_states, mask))
     table = ops.cast(token_embedding.embeddings, hidden_states.dtype)
-    largest = with_gradient(_largest, _gradient_of_largest)
-    return ops.map(lambda row: largest(row[0], table, row[1]), (hidden_states, mask))
+    with_places = with_gradient(_largest, _gradient_of_largest)
+    return ops.map(lambda row: with_places(row[0], table, row[1]), (hidden_states, mask))
 
 
 def _logits(states, table, is_token):

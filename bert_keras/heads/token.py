@@ -49,13 +49,9 @@ class TokenHead(Head):
         super().__init__(**kwargs)
         self.add_hidden()
         self.drop = self.make_dropout(dropout)
-        self.dense, self.output_shape = self.make_dense(num_outputs), (None, None, num_outputs)
-        self.crf = LinearChainCRF(num_outputs, name="crf") if crf else None
-
-    def build(self, input_shape=None):
-        super().build()
-        if self.crf is not None:
-            self.crf.build()
+        self.dense = self.make_dense(hidden_dim, num_outputs)
+        self.output_shape = (None, None, num_outputs)
+        self.crf = self.make(LinearChainCRF, num_outputs, name="crf") if crf else None
 
     def call(self, outputs: Outputs, training: bool | None = None) -> Tensor:
         vectors = self.through_hidden(outputs["sequence_output"])

@@ -4,12 +4,13 @@ from typing import Literal, Unpack
 
 import keras
 from keras import ops
+from keras.initializers import Constant
 
 from bert_keras.checks import check_choice
 from bert_keras.heads.bidirectional_lstm import BidirectionalLSTM
 from bert_keras.heads.head import Head
 from bert_keras.heads.masked_tokens import gather_positions
-from bert_keras.layers.initializer import RandomNormal, build_parts
+from bert_keras.layers.initializer import RandomNormal
 from bert_keras.types import LayerOptions, Outputs, Tensor
 
 SPAN_MODES = ("markerV0", "marker")
@@ -75,20 +76,19 @@ class ZeroShotSpanHead(Head):
         wide, self.is_deep = 4 * dim, span_mode == "markerV0"
         middle, units = (wide, wide) if self.is_deep else (2 * dim, dim)
         # Few spans have a label: the two biases that meet in the logits make them -4.
-        self._widths, self.bias = {}, 2 * dim**-0.5
+        self.bias = 2 * dim**-0.5
         self.projection = self._dense("projection", hidden_dim, dim) if dim != hidden_dim else None
-        self.words = (
-            BidirectionalLSTM(dim // 2, dtype=self.dtype_policy, name="lstm") if lstm else None
-        )
+        options = {"width": dim, "name": "lstm"}
+        self.words = self.make(BidirectionalLSTM, dim // 2, **options) if lstm else None
         self.start_hidden = self._dense("start_hidden", dim, middle, activation="relu")
         self.start = self._dense("start", middle, dim, activation="relu")
-        options = {} if self.is_deep else {"bias_initializer": _constant(-self.bias)}
+        options = {} if self.is_deep else {"bias_initializer": Constant(-self.bias)}
         self.start_to_span = self._dense("start_to_span", dim, units, fan_in=2 * dim, **options)
         self.end_hidden = self._dense("end_hidden", dim, middle, activation="relu")
         self.end = self._dense("end", middle, dim, activation="relu")
         self.end_to_span = self._dense("end_to_span", dim, units, fan_in=2 * dim, use_bias=False)
         self.label_hidden = self._dense("label_hidden", dim, wide, activation="relu")
-        self.label = self._dense("label", wide, dim, bias_initializer=_constant(self.bias))
+        self.label = self._dense("label", wide, dim, bias_initializer=Constant(self.bias))
         options = {"fan_in": wide, "use_bias": False}
         self.label_to_span = (
             self._dense("label_to_span", dim, wide, **options) if self.is_deep else None
@@ -96,21 +96,13 @@ class ZeroShotSpanHead(Head):
         self.drop = self.make_dropout(dropout)
 
     def _dense(self, name, width, units, fan_in=None, **options):
-        self._widths[name] = width
-        return keras.layers.Dense(
-            units,
-            kernel_initializer=RandomNormal(stddev=(3 * (fan_in or width)) ** -0.5),  # PyTorch's.
-            dtype=self.dtype_policy,
-            name=name,
-            **options,
-        )
+        options["kernel_initializer"] = RandomNormal(stddev=(3 * (fan_in or width)) ** -0.5)
+        return self.make_dense(width, units, name, **options)  # As in PyTorch.
 
     def build(self, input_shape=None):
-        for name, width in self._widths.items():
-            build_parts([getattr(self, name)], (None, width))
-        build_parts([self.words], (None, None, self.dim))
+        super().build()
         if self.is_deep:
-            self.span_bias = self.add_weight((self.dim,), _constant(-self.bias), name="span_bias")
+            self.span_bias = self.add_weight((self.dim,), Constant(-self.bias), name="span_bias")
 
     def call(
         self,
@@ -156,7 +148,3 @@ class ZeroShotSpanHead(Head):
         last = ops.expand_dims(first, 1) + ops.arange(self.max_width, dtype="int32")
         fits = last < ops.expand_dims(num_words, (1, 2))
         return ops.where(ops.expand_dims(fits, 3), logits, logits[:, :1, :1])
-
-
-def _constant(value):
-    return keras.initializers.Constant(value)

@@ -1,20 +1,18 @@
 """Multi-head self-attention."""
 
+import functools
 from types import MappingProxyType
 from typing import Unpack
 
 import keras
 
 from bert_keras.engine import kernels
-from bert_keras.engine.fast_layer_call import DirectCall
-from bert_keras.layers.adaptable_dense import AdaptableDense
-from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import bert_dense, build_parts
+from bert_keras.layers.bert_layer import BertLayer
 from bert_keras.types import LayerOptions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class SelfAttention(DirectCall, keras.layers.Layer):
+class SelfAttention(BertLayer):
     """Lets every token attend to every other token of its sequence.
 
     Per head, `softmax(Q K^T / sqrt(head_dim)) V` with `Q, K, V` linear in the input; the heads are
@@ -74,18 +72,11 @@ class SelfAttention(DirectCall, keras.layers.Layer):
                 "`hidden_dim` must be a multiple of `num_heads`. Received: "
                 f"hidden_dim={hidden_dim}, num_heads={num_heads}."
             )
-        self.num_heads, self.hidden_dim = num_heads, hidden_dim
         self.head_dim = hidden_dim // num_heads
-        self.initializer_range = initializer_range
-        self.query, self.key, self.value = (
-            bert_dense(self, hidden_dim, name, AdaptableDense) for name in ("query", "key", "value")
-        )
-        self.output_dense = bert_dense(self, hidden_dim, "output", AdaptableDense, shard_axis=0)
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-
-    def build(self, input_shape=None):
-        projections = (self.query, self.key, self.value, self.output_dense)
-        build_parts(projections, (None, None, self.hidden_dim))
+        project = functools.partial(self.make_dense, hidden_dim, hidden_dim)
+        self.query, self.key, self.value = map(project, ("query", "key", "value"))
+        self.output_dense = project("output", shard_axis=0)
+        self.dropout = self.make_dropout(dropout)
 
     def call(
         self,

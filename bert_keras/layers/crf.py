@@ -115,14 +115,17 @@ class LinearChainCRF(keras.layers.Layer):
 
     def _log_partition(self, chain):
         """Returns log Z, `(batch,)`, with the gradient that the docstring of the class explains."""
-        before = ops.stop_gradient(self._forward(chain))
-        after = ops.stop_gradient(self._backward(chain))
+        start, transitions = self._weights()
+        before = ops.stop_gradient(_sums(chain, chain.begins, start, transitions))
+        # The forward pass from the end. The `reverse` of `ops.scan` needs a known length.
+        end, backwards = ops.convert_to_tensor(self.end), ops.transpose(transitions)
+        after = ops.stop_gradient(_sums(chain, chain.ends, end, backwards, flip=True))
         log_z = ops.stop_gradient(ops.logsumexp(before[:, -1] + self.end, axis=-1))
         emissions = ops.stop_gradient(chain.emissions)
         tags = ops.softmax(before + after - emissions) * chain.counted[..., None]
         pairs = ops.exp(
             before[:, :-1, :, None]
-            + ops.stop_gradient(ops.convert_to_tensor(self.transitions))
+            + ops.stop_gradient(transitions)
             + after[:, 1:, None, :]
             - log_z[:, None, None, None]
         )
@@ -146,28 +149,8 @@ class LinearChainCRF(keras.layers.Layer):
             + ops.sum(tags * chain.ends[..., None] * self.end, axis=(1, 2))
         )
 
-    def _forward(self, chain):
-        """Returns the log-sum over all paths that end at each position and tag."""
-        xs = _time_first(chain.emissions, chain.counted, chain.begins)
-        carry = ops.zeros_like(xs[0, :, :-2]), *self._weights()
-        sums = ops.scan(_sum_step, carry, xs)[1][0]
-        return ops.transpose(sums, (1, 0, 2))
-
-    def _backward(self, chain):
-        """Returns the log-sum over all paths that begin at each position and tag."""
-        # The forward pass from the end. The `reverse` of `ops.scan` needs a known length.
-        xs = ops.flip(_time_first(chain.emissions, chain.counted, chain.ends), axis=0)
-        end, transitions = ops.convert_to_tensor(self.end), ops.transpose(self.transitions)
-        sums = ops.scan(_sum_step, (ops.zeros_like(xs[0, :, :-2]), end, transitions), xs)[1][0]
-        return ops.transpose(ops.flip(sums, axis=0), (1, 0, 2))
-
     def _weights(self):
         return ops.convert_to_tensor(self.start), ops.convert_to_tensor(self.transitions)
-
-    def get_config(self):
-        config = super().get_config()
-        del config["dtype"]
-        return {**config, "num_tags": self.num_tags}
 
 
 class _Chain:
@@ -216,6 +199,14 @@ def _time_first(emissions, counted, begins):
     """
     joined = ops.concatenate([emissions, counted[..., None], begins[..., None]], axis=-1)
     return ops.transpose(joined, (1, 0, 2))
+
+
+def _sums(chain, begins, start, transitions, flip=False):
+    """Returns the log-sum over all paths that arrive at each position and tag, or leave it."""
+    xs = _time_first(chain.emissions, chain.counted, begins)
+    xs = ops.flip(xs, axis=0) if flip else xs
+    sums = ops.scan(_sum_step, (ops.zeros_like(xs[0, :, :-2]), start, transitions), xs)[1][0]
+    return ops.transpose(ops.flip(sums, axis=0) if flip else sums, (1, 0, 2))
 
 
 def _split(x):

@@ -9,11 +9,8 @@ import numpy as np
 from keras import ops
 
 from bert_keras.engine import kernels
-from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.attention import SelfAttention, attend
-from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import bert_dense, bert_table, build_parts
-from bert_keras.layers.layer_norm import LayerNorm
+from bert_keras.layers.bert_layer import BertLayer
 from bert_keras.types import LayerOptions, Tensor
 
 # Content to position, and position to content.
@@ -21,7 +18,7 @@ TERMS = ("c2p", "p2c")
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class RelativeVectors(keras.layers.Layer):
+class RelativeVectors(BertLayer):
     """A vector for each distance between two tokens, which all layers share.
 
     `vector(d) = LayerNorm(table[row(d)])`, where `d` is the query's position minus the key's. See
@@ -54,17 +51,11 @@ class RelativeVectors(keras.layers.Layer):
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
-        self.hidden_dim, self.max_distance = hidden_dim, max_distance
         self.rows = rows_of_distances(num_buckets, max_distance)
-        self.initializer_range = initializer_range
-        self.table = bert_table(self, 2 * (num_buckets or max_distance), hidden_dim, "table")
+        self.table = self.make_table(2 * (num_buckets or max_distance), hidden_dim, "table")
         self.norm = None
         if relative_norm:
-            self.norm = LayerNorm(epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="norm")
-
-    def build(self, input_shape=None):
-        self.table.build((None,))
-        build_parts([self.norm], (None, self.hidden_dim))
+            self.norm = self.make_norm(hidden_dim, layer_norm_epsilon, "norm")
 
     def call(self, hidden_states: Tensor) -> Tensor:
         length, limit = ops.shape(hidden_states)[1], self.max_distance
@@ -147,8 +138,8 @@ class DisentangledAttention(SelfAttention):
         if not share_projections:
             for term, name in zip(TERMS, ("position_key", "position_query"), strict=True):
                 if term in relative_terms:
-                    setattr(self, name, bert_dense(self, hidden_dim, name, AdaptableDense))
-        self.relative_dropout = Dropout(relative_dropout, dtype=self.dtype_policy, name="relative")
+                    setattr(self, name, self.make_dense(hidden_dim, hidden_dim, name))
+        self.relative_dropout = self.make_dropout(relative_dropout, "relative")
 
     @property
     def adaptable(self):
@@ -156,11 +147,6 @@ class DisentangledAttention(SelfAttention):
         names = ("position_key", "position_query")
         names = {name: name for name in names if getattr(self, name) is not None}
         return MappingProxyType({**SelfAttention.adaptable, **names})
-
-    def build(self, input_shape=None):
-        super().build()
-        for name in self.adaptable.keys() - SelfAttention.adaptable.keys():
-            getattr(self, name).build((None, self.hidden_dim))
 
     def call(
         self,

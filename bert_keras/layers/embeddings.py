@@ -5,15 +5,13 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.engine.fast_layer_call import DirectCall, call_layer
-from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import bert_dense, bert_table, build_parts
-from bert_keras.layers.layer_norm import LayerNorm
+from bert_keras.engine.fast_layer_call import call_layer
+from bert_keras.layers.bert_layer import BertLayer
 from bert_keras.types import LayerOptions, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class BertEmbeddings(DirectCall, keras.layers.Layer):
+class BertEmbeddings(BertLayer):
     """Sums a token, a segment and a position vector, normalizes the sum, and applies dropout.
 
     `output = Dropout(LayerNorm(token[id] + segment[segment_id] + position[i]))`, section 3 and
@@ -78,33 +76,25 @@ class BertEmbeddings(DirectCall, keras.layers.Layer):
         **kwargs: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**kwargs)
-        self.hidden_dim, self.padding_id = hidden_dim, padding_id
-        self.embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
-        self.initializer_range, self.project_first = initializer_range, project_first
+        width = hidden_dim if embedding_dim is None else embedding_dim
         # Reversible, so that the head of a masked language model can use the same table.
-        reversible, width = keras.layers.ReversibleEmbedding, self.embedding_dim
-        self.token_embedding = bert_table(
-            self, vocabulary_size, width, "token_embedding", reversible
+        reversible = keras.layers.ReversibleEmbedding
+        self.token_embedding = self.make_table(
+            vocabulary_size, width, "token_embedding", reversible
         )
         self.position_embedding = self.segment_embedding = self.projection = None
         if has_positions:
             rows = max_sequence_length + (0 if padding_id is None else padding_id + 1)
-            self.position_embedding = bert_table(self, rows, width, "position_embedding")
+            self.position_embedding = self.make_table(rows, width, "position_embedding")
         if num_segments:
-            self.segment_embedding = bert_table(self, num_segments, width, "segment_embedding")
-        self.layer_norm = LayerNorm(
-            epsilon=layer_norm_epsilon, center=center, dtype=self.dtype_policy, name="layer_norm"
-        )
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+            self.segment_embedding = self.make_table(num_segments, width, "segment_embedding")
+        normed = hidden_dim if project_first else width
+        self.layer_norm = self.make_norm(normed, layer_norm_epsilon, center=center)
+        self.dropout = self.make_dropout(dropout)
         if embedding_dim is not None:
-            self.projection = bert_dense(self, hidden_dim, "projection", use_bias=not project_first)
-
-    def build(self, input_shape=None):
-        self.output_shape = (None, None, self.hidden_dim)
-        build_parts((self.token_embedding, self.position_embedding, self.segment_embedding))
-        build_parts([self.projection], (None, None, self.embedding_dim))
-        width = self.hidden_dim if self.project_first else self.embedding_dim
-        self.layer_norm.build((None, None, width))
+            options = {"name": "projection", "use_bias": not project_first}
+            self.projection = self.make_dense(width, hidden_dim, **options)
+        self.output_shape = (None, None, hidden_dim)
 
     def call(
         self,

@@ -25,9 +25,15 @@ class LayerWithSublayers(DirectCall, keras.layers.Layer):
 
     Attributes:
         arguments: names of the constructor's arguments that are attributes too.
+        hidden_dim: int, width of what it is called on, if its layers need it when they are built.
     """
 
     arguments = ()
+    hidden_dim = None
+
+    def build(self, input_shape=None):
+        parts = keras.tree.flatten([getattr(self, name) for name in self.arguments])
+        build_parts(parts, (None, None, self.hidden_dim))
 
     def get_config(self):
         arguments = {name: getattr(self, name) for name in self.arguments}
@@ -88,6 +94,7 @@ class EncoderBlock(LayerWithSublayers):
     ) -> None:
         super().__init__(**kwargs)
         self.norm_first, self.hidden_dim = norm_first, attention.hidden_dim
+        self.output_shape = (None, None, self.hidden_dim)  # For `summary`.
         self._attention_can_skip = _can_skip_tokens(attention)
         halves = [("attention", attention), ("attention_norm", attention_norm)]
         halves += [("feed_forward", feed_forward), ("feed_forward_norm", feed_forward_norm)]
@@ -102,16 +109,10 @@ class EncoderBlock(LayerWithSublayers):
     @property
     def adaptable(self) -> Mapping[str, keras.layers.Dense]:
         """The dense layers that can have an adapter, by name."""
-        layers = {}
-        for part in (self.attention, self.feed_forward):
-            for name, attribute in part.adaptable.items():
-                layers[name] = getattr(part, attribute)
+        parts = self.attention, self.feed_forward
+        layers = {name: getattr(part, x) for part in parts for name, x in part.adaptable.items()}
         # Not a dict, in which Keras would find the layers and name them accordingly in files.
         return MappingProxyType(layers)
-
-    def build(self, input_shape=None):
-        self.output_shape = (None, None, self.hidden_dim)  # For `summary`.
-        build_parts([getattr(self, name) for name in self.arguments[:4]], self.output_shape)
 
     def call(
         self,
@@ -198,16 +199,14 @@ class Encoder(LayerWithSublayers):
         # The shared layers first, since the order of attributes is that of the weights.
         self.shared, self.blocks = list(shared), blocks
         self.remat, self.norm = remat, norm
+        self.hidden_dim = blocks[-1].hidden_dim
+        self.output_shape = (None, None, self.hidden_dim)
         self._last_can_skip = _can_skip_tokens(blocks[-1])
 
     @property
     def layers(self) -> list[keras.layers.Layer]:
         """The shared layers and the blocks, for `summary(expand_nested=True)`."""
         return list(dict.fromkeys([*self.shared, *self.blocks]))
-
-    def build(self, input_shape=None):
-        self.output_shape = (None, None, self.blocks[-1].hidden_dim)
-        build_parts([*self.layers, self.norm], self.output_shape)
 
     def call(
         self,
@@ -217,9 +216,7 @@ class Encoder(LayerWithSublayers):
         training: bool | None = None,
         first_token_only: bool = False,
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]:
-        shared = {}
-        for layer in self.shared:
-            shared[layer.name] = layer(hidden_states, training=training)
+        shared = {layer.name: layer(hidden_states) for layer in self.shared}
         all_hidden_states, all_attentions = [hidden_states], []
         options = {"training": training, "attention_mask": attention_mask}
         for i, block in enumerate(self.blocks, start=1):

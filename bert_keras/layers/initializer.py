@@ -7,37 +7,15 @@ from keras import ops
 from bert_keras.engine.size_limit import count_parameters
 
 
-def bert_dense(owner, units, name, layer_class=keras.layers.Dense, **options):
-    """Returns a dense layer for another layer, with BERT's initial values.
-
-    Args:
-        owner: the layer that has it and whose `initializer_range` and dtype it takes.
-        units: int, width of the output.
-        name: str.
-        layer_class: `keras.layers.Dense`, or a subclass.
-        **options: further arguments of the class, such as `activation`.
-    """
-    initializer = TruncatedNormal(stddev=owner.initializer_range)
-    options |= {"kernel_initializer": initializer, "dtype": owner.dtype_policy, "name": name}
-    return layer_class(units, **options)
-
-
-def bert_table(owner, num_rows, width, name, layer_class=keras.layers.Embedding):
-    """Returns an embedding table for a layer, with BERT's initial values; see `bert_dense`."""
-    initializer = TruncatedNormal(stddev=owner.initializer_range)
-    options = {"embeddings_initializer": initializer, "dtype": owner.dtype_policy, "name": name}
-    return layer_class(num_rows, width, **options)
-
-
 def build_parts(parts, *shape):
     """Builds the layers that are not built yet. Layers made from a config already are.
 
     Args:
-        parts: layers; `None` stands for one that is left out.
+        parts: layers, among anything else, such as `None` for one that is left out.
         *shape: the shape of their input, or nothing for layers that need none.
     """
     for part in parts:
-        if part is not None and not part.built:
+        if isinstance(part, keras.layers.Layer) and not part.built:
             part.build(*shape)
 
 

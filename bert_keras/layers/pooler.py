@@ -6,13 +6,13 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_choice
-from bert_keras.engine.fast_layer_call import DirectCall, call_layer
-from bert_keras.layers.initializer import bert_dense
+from bert_keras.engine.fast_layer_call import call_layer
+from bert_keras.layers.bert_layer import BertLayer
 from bert_keras.types import LayerOptions, Outputs, Pooling, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class Pooler(DirectCall, keras.layers.Layer):
+class Pooler(BertLayer):
     """Turns the first token's vector, `[CLS]`, into one for the whole sequence.
 
     `output = tanh(x_0 W + b)`. Pre-training by next sentence prediction trains it. Checkpoints
@@ -38,13 +38,8 @@ class Pooler(DirectCall, keras.layers.Layer):
         self, hidden_dim: int, initializer_range: float = 0.02, **kwargs: Unpack[LayerOptions]
     ) -> None:
         super().__init__(**kwargs)
-        self.hidden_dim = hidden_dim
-        self.initializer_range = initializer_range
-        self.dense = bert_dense(self, hidden_dim, "dense", activation="tanh")
-
-    def build(self, input_shape=None):
-        self.output_shape = (None, self.hidden_dim)
-        self.dense.build(self.output_shape)
+        self.dense = self.make_dense(hidden_dim, hidden_dim, activation="tanh")
+        self.output_shape = (None, hidden_dim)
 
     def call(self, hidden_states: Tensor) -> Tensor:
         return call_layer(self.dense, hidden_states[:, 0])

@@ -1,6 +1,5 @@
 """Self-attention with rotary positions, over all tokens or within a window."""
 
-import functools
 from types import MappingProxyType
 from typing import Unpack
 
@@ -8,17 +7,14 @@ import keras
 import numpy as np
 from keras import ops
 
-from bert_keras.engine.fast_layer_call import DirectCall
-from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.attention import attend
-from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import bert_dense, build_parts
+from bert_keras.layers.bert_layer import BertLayer
 from bert_keras.layers.local_attention import attend_locally
 from bert_keras.types import LayerOptions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class RotaryAttention(DirectCall, keras.layers.Layer):
+class RotaryAttention(BertLayer):
     """`SelfAttention` with rotary positions and one common projection, by default without biases.
 
     One kernel projects to queries, keys and values. Queries and keys are rotated by their
@@ -78,18 +74,11 @@ class RotaryAttention(DirectCall, keras.layers.Layer):
                 "Rotary positions need heads of an even width, `hidden_dim / num_heads`. Received: "
                 f"hidden_dim={hidden_dim}, num_heads={num_heads}."
             )
-        self.num_heads = num_heads
-        self.hidden_dim = hidden_dim
-        self.rotary_base, self.rotary_scale = rotary_base, rotary_scale
-        self.window, self.drops_output = window, drops_output
-        self.initializer_range = initializer_range
-        dense = functools.partial(bert_dense, self, layer_class=AdaptableDense, use_bias=use_bias)
-        self.query_key_value = dense(3 * hidden_dim, "query_key_value")
-        self.output_dense = dense(hidden_dim, "output", shard_axis=0)
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-
-    def build(self, input_shape=None):
-        build_parts((self.query_key_value, self.output_dense), (None, None, self.hidden_dim))
+        options, units = {"use_bias": use_bias}, 3 * hidden_dim
+        self.query_key_value = self.make_dense(hidden_dim, units, "query_key_value", **options)
+        options["shard_axis"] = 0
+        self.output_dense = self.make_dense(hidden_dim, hidden_dim, "output", **options)
+        self.dropout = self.make_dropout(dropout)
 
     def call(self, hidden_states, attention_mask=None, return_attentions=False, training=None):
         rows = ops.shape(hidden_states)[:2]

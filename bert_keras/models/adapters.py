@@ -158,15 +158,12 @@ def _checked_targets(targets, names):
 
 
 def _checked_layers(layers, num_layers):
-    try:
-        numbers = sorted({int(number) for number in layers})
-        is_valid = numbers == sorted(layers) and numbers[0] >= 0 and numbers[-1] < num_layers
-    except (TypeError, ValueError, IndexError):
-        is_valid = False
-    if not is_valid:
+    numbers = [*layers] if isinstance(layers, Iterable) else []
+    allowed = [number for number in range(num_layers) if number in numbers]
+    if not numbers or len(allowed) < len(numbers):
         raise ValueError(
             "`lora_layers` must be different numbers of encoder layers, from 0 to "
             f"{num_layers - 1}, such as range({num_layers // 2}, {num_layers}), or None for all. "
             f"Received: {layers!r}."
         )
-    return numbers
+    return allowed

@@ -5,9 +5,8 @@ from typing import Unpack
 import keras
 
 from bert_keras.checks import check_int
-from bert_keras.layers.encoder import Encoder
 from bert_keras.models.backbone import Backbone
-from bert_keras.models.bert import bert_block, bert_embeddings
+from bert_keras.models.bert import bert_block, bert_embeddings, bert_encoder
 from bert_keras.types import LayerOptions
 
 
@@ -90,9 +89,7 @@ class AlbertBackbone(Backbone):
     ) -> None:
         super().__init__(**kwargs)
         self.embeddings = bert_embeddings(self, embedding_dim)
-        self.encoder = Encoder(
-            self._shared_blocks(), remat=remat, dtype=self.dtype_policy, name="encoder"
-        )
+        self.encoder = bert_encoder(self, self._shared_blocks())
         self.build((None, None))
 
     def _shared_blocks(self):

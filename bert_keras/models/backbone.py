@@ -13,7 +13,7 @@ from bert_keras.layers.initializer import build_parts
 from bert_keras.layers.pooler import Pooler
 from bert_keras.models.adapters import LoraMixin
 from bert_keras.models.model import BuiltModel, layer_for, settings_of
-from bert_keras.signatures import check_arguments, keeps_arguments
+from bert_keras.signatures import KeepsArguments, check_arguments
 from bert_keras.types import Dtype, Inputs, Outputs, Path, Tensor
 
 # Limits above all published encoders, so that a config from an untrusted file cannot exhaust a
@@ -27,6 +27,8 @@ _SIZES = {
     "intermediate_dim": (1, 2**18),
     "max_sequence_length": (1, 2**20),
     "num_segments": (0, 1024),
+    "local_attention": (1, 2**20),
+    "global_attention_every": (1, 1024),
 }
 _MOST_PARAMETERS = 2**33
 # Arguments whose value `None` stands for that of another one.
@@ -37,14 +39,14 @@ _FALLBACKS = {
 }
 
 
-class Backbone(LoraMixin, BuiltModel):
+class Backbone(KeepsArguments, LoraMixin, BuiltModel):
     """A family's encoder, from token ids to hidden states. There is one subclass per paper.
 
-    The arguments of a subclass's constructor are attributes, see `keeps_arguments`, and this
+    The arguments of a subclass's constructor are attributes, see `KeepsArguments`, and this
     constructor checks them. The subclass then makes the layers `embeddings` and `encoder`, and
     calls `self.build(...)` as its last line, which adds a `pooler` if `has_pooler` is `True`. A
-    subclass checks the arguments that only it has, except for bools. Other code uses only the
-    fields below.
+    subclass checks the arguments that `_checked` does not know, except for bools. Other code uses
+    only the fields below.
 
     Args:
         name: str, or `None`.
@@ -98,11 +100,6 @@ class Backbone(LoraMixin, BuiltModel):
     # Defaults for families without these arguments.
     num_segments, max_sequence_length, padding_id, causal = 1, None, None, False
     embedding_dim, has_pooler = None, False
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        if "__init__" in vars(cls):
-            cls.__init__ = keeps_arguments(cls.__init__)
-        super().__init_subclass__(**kwargs)
 
     def __init__(
         self,
@@ -204,10 +201,10 @@ class Backbone(LoraMixin, BuiltModel):
     def check_inputs(self, inputs):
         """Raises when a dict of inputs does not fit; tensors must not be too long either."""
         super().check_inputs(inputs)
-        longest, shape = self.max_sequence_length, getattr(inputs[TOKEN_IDS], "shape", ())
+        shape = getattr(inputs[TOKEN_IDS], "shape", ())
         # On JAX, tokens without a position would be NaN.
-        if longest and shape and isinstance(shape[-1], int) and shape[-1] > longest:
-            check_length(shape[-1], longest)
+        if shape and isinstance(shape[-1], int):
+            check_length(shape[-1], self.max_sequence_length)
 
     def check_arrays(self, inputs: Inputs, num_axes: int = 2) -> None:
         """Raises `TypeError` or `ValueError` when NumPy inputs do not fit this backbone's tables.
@@ -257,6 +254,8 @@ def _checked(name, value, default):
         check_number(name, value, below=1.0)
     elif name in ("layer_norm_epsilon", "initializer_range"):
         check_number(name, value)
+    elif name.endswith(("rotary_base", "rotary_scale")):
+        check_number(name, value, above=0)
     elif isinstance(default, bool):
         check_bool(name, value)
     elif name == "activation" and not (isinstance(value, str) or callable(value)):

@@ -107,14 +107,15 @@ def bert_embeddings(backbone, embedding_dim=None, **options):
     return layer_for(backbone, BertEmbeddings, "embeddings", *shared, **options)
 
 
-def bert_encoder(backbone, **options):
+def bert_encoder(backbone, blocks=None, **options):
     """Returns BERT's encoder with the settings of a backbone, for other families too.
 
     Args:
         backbone: a `Backbone`.
+        blocks: list of layers, or `None` for BERT's.
         **options: further arguments of `Encoder`, such as `shared`.
     """
-    blocks = [bert_block(backbone, f"layer_{i}") for i in range(backbone.num_layers)]
+    blocks = blocks or [bert_block(backbone, f"layer_{i}") for i in range(backbone.num_layers)]
     dtype = backbone.dtype_policy
     return Encoder(blocks, remat=backbone.remat, dtype=dtype, name="encoder", **options)
 

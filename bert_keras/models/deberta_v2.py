@@ -13,13 +13,12 @@ from bert_keras.checks import check_choice, check_int
 from bert_keras.engine.kernels import dense
 from bert_keras.inputs import TOKEN_IDS
 from bert_keras.layers.activations import get_activation
+from bert_keras.layers.bert_layer import BertLayer
 from bert_keras.layers.disentangled_attention import TERMS, DisentangledAttention, RelativeVectors
-from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.encoder import Encoder, EncoderBlock
+from bert_keras.layers.encoder import EncoderBlock
 from bert_keras.layers.initializer import TruncatedNormal
-from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.models.backbone import Backbone
-from bert_keras.models.bert import bert_block, bert_embeddings
+from bert_keras.models.bert import bert_block, bert_embeddings, bert_encoder
 from bert_keras.models.model import layer_for
 from bert_keras.types import Activation, LayerOptions, Tensor
 
@@ -139,7 +138,7 @@ class DebertaV2Backbone(Backbone):
         if relative_attention:
             shared = [layer_for(self, RelativeVectors, "relative_vectors", *names)]
         blocks = [self._block(i) for i in range(num_layers)]
-        self.encoder = Encoder(blocks, remat, None, shared, dtype=self.dtype_policy, name="encoder")
+        self.encoder = bert_encoder(self, blocks, shared=shared)
         self.build((None, None))
 
     def _block(self, i):
@@ -189,11 +188,6 @@ class ConvolutionBlock(EncoderBlock):
         super().__init__(*args, **kwargs)
         self.convolution = convolution
 
-    def build(self, input_shape=None):
-        super().build()
-        if not self.convolution.built:  # As one from a config is.
-            self.convolution.build()
-
     def call(
         self,
         hidden_states: Tensor,
@@ -202,15 +196,14 @@ class ConvolutionBlock(EncoderBlock):
         training: bool | None = None,
         **shared: Tensor,
     ) -> tuple[Tensor, Tensor | None]:
-        output, attentions = super().call(
-            hidden_states, attention_mask, return_attentions, training, **shared
-        )
+        options = {"return_attentions": return_attentions, "training": training, **shared}
+        output, attentions = super().call(hidden_states, attention_mask, **options)
         combined = self.convolution(hidden_states, output, attention_mask, training=training)
         return combined, attentions
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class TokenConvolution(keras.layers.Layer):
+class TokenConvolution(BertLayer):
     """Adds a convolution of a block's input to the block's output.
 
     `LayerNorm(output_i + activation(Dropout(b + sum over o of W_o x_(i + o))))`, where `o` goes
@@ -251,15 +244,14 @@ class TokenConvolution(keras.layers.Layer):
         super().__init__(**kwargs)
         self.kernel_shape = (convolution_size, hidden_dim, hidden_dim)
         self.activation = get_activation(convolution_activation)
-        self.initializer_range = initializer_range
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-        self.norm = LayerNorm(epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name="norm")
+        self.dropout = self.make_dropout(dropout)
+        self.norm = self.make_norm(hidden_dim, layer_norm_epsilon, "norm")
 
     def build(self, input_shape=None):
         initializer = TruncatedNormal(stddev=self.initializer_range)
         self.kernel = self.add_weight(self.kernel_shape, initializer, name="kernel")
         self.bias = self.add_weight(self.kernel_shape[-1:], "zeros", name="bias")
-        self.norm.build((None, None, self.kernel_shape[-1]))
+        super().build()
 
     def call(
         self,

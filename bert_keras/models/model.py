@@ -33,7 +33,7 @@ from bert_keras.engine.train_step import (
     is_built,
     is_distributed,
 )
-from bert_keras.inputs import TOKEN_IDS, check_keys
+from bert_keras.inputs import check_keys
 from bert_keras.migration_hints import NotHere, missing_attribute
 from bert_keras.models.export_mixin import ExportMixin
 from bert_keras.presets.assign import warn
@@ -164,9 +164,7 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
             inputs: dict of integer arrays or tensors, see `bert_keras.inputs`. Names are always
                 checked, values if all of them are NumPy arrays.
         """
-        names, required = self.input_names, {TOKEN_IDS, *self.further_inputs}
-        if not (isinstance(inputs, dict) and required <= inputs.keys() <= {*names}):
-            check_keys(inputs, names, self.further_inputs)
+        check_keys(inputs, self.input_names, self.further_inputs)
         if all(map(isinstance, inputs.values(), itertools.repeat(np.ndarray))):
             self.check_arrays(inputs)
 

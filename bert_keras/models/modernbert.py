@@ -4,13 +4,12 @@ from typing import Unpack
 
 import keras
 
-from bert_keras.checks import check_int, check_number
-from bert_keras.layers.encoder import Encoder, EncoderBlock
-from bert_keras.layers.gated_feed_forward import GatedFeedForward
+from bert_keras.layers.encoder import EncoderBlock
+from bert_keras.layers.feed_forward import GatedFeedForward
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.layers.rotary_attention import RotaryAttention
 from bert_keras.models.backbone import Backbone
-from bert_keras.models.bert import bert_embeddings
+from bert_keras.models.bert import bert_embeddings, bert_encoder
 from bert_keras.models.model import layer_for
 from bert_keras.types import LayerOptions
 
@@ -98,21 +97,12 @@ class ModernBertBackbone(Backbone):
         remat: bool = False,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        check_int("local_attention", local_attention, 1, 2**20)
-        check_int("global_attention_every", global_attention_every, 1, 1024)
-        check_number("global_rotary_base", global_rotary_base, above=0)
-        check_number("local_rotary_base", local_rotary_base, above=0)
         super().__init__(**kwargs)
         self.embeddings = bert_embeddings(
             self, dropout=self.embedding_dropout, has_positions=False, center=False
         )
-        self.encoder = Encoder(
-            [self._block(i) for i in range(self.num_layers)],
-            remat=remat,
-            norm=self._norm("final_norm"),
-            dtype=self.dtype_policy,
-            name="encoder",
-        )
+        blocks = [self._block(i) for i in range(num_layers)]
+        self.encoder = bert_encoder(self, blocks, norm=self._norm("final_norm"))
         self.build((None, None))
 
     def _block(self, i):

@@ -5,7 +5,7 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.layers.initializer import bert_table
+from bert_keras.layers.bert_layer import BertLayer
 from bert_keras.models.backbone import Backbone
 from bert_keras.models.bert import bert_embeddings, bert_encoder
 from bert_keras.types import LayerOptions
@@ -88,7 +88,7 @@ class MPNetBackbone(Backbone):
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class RelativeBias(keras.layers.Layer):
+class RelativeBias(BertLayer):
     """A number for each head, added to the score of a query and a key by their distance.
 
     `bias[h, i, j] = table[bucket(i - j), h]`. Of 32 buckets 16 are for keys after the query and 16
@@ -114,12 +114,7 @@ class RelativeBias(keras.layers.Layer):
         self, num_heads: int, initializer_range: float = 0.02, **kwargs: Unpack[LayerOptions]
     ) -> None:
         super().__init__(**kwargs)
-        self.num_heads = num_heads
-        self.initializer_range = initializer_range
-        self.table = bert_table(self, 32, num_heads, "table")
-
-    def build(self, input_shape=None):
-        self.table.build((None, None))
+        self.table = self.make_table(32, num_heads, "table")
 
     def call(self, hidden_states):
         positions = ops.arange(ops.shape(hidden_states)[1], dtype="int32")

@@ -5,13 +5,10 @@ from typing import Unpack
 
 import keras
 
-from bert_keras.checks import check_number
-from bert_keras.layers.encoder import Encoder
-from bert_keras.layers.feed_forward import FeedForward
-from bert_keras.layers.gated_feed_forward import GatedFeedForward
+from bert_keras.layers.feed_forward import FeedForward, GatedFeedForward
 from bert_keras.layers.rotary_attention import RotaryAttention
 from bert_keras.models.backbone import Backbone
-from bert_keras.models.bert import bert_block, bert_embeddings
+from bert_keras.models.bert import bert_block, bert_embeddings, bert_encoder
 from bert_keras.models.model import layer_for
 from bert_keras.types import LayerOptions
 
@@ -96,12 +93,9 @@ class NomicBertBackbone(Backbone):
         remat: bool = False,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        check_number("rotary_base", rotary_base, above=0)
-        check_number("rotary_scale", rotary_scale, above=0)
         super().__init__(**kwargs)
         self.embeddings = bert_embeddings(self, has_positions=False)
-        blocks = [self._block(f"layer_{i}") for i in range(num_layers)]
-        self.encoder = Encoder(blocks, remat, dtype=self.dtype_policy, name="encoder")
+        self.encoder = bert_encoder(self, [self._block(f"layer_{i}") for i in range(num_layers)])
         self.build((None, None))
 
     def _block(self, name):
