@@ -14,15 +14,13 @@ says which tag of this form each stands for. Tags of these schemes are read, and
 | BILOU | I O B L U | `B I L`, or `U` for one word |
 """
 
+import functools
 import re
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 # The prefixes that begin an entity or go on in one, and those that go on or end one. M, L and U are
 # other names for I, E and S.
-_OPEN, _GOES_ON = list("BIM"), list("IMEL")
+_OPEN, _GOES_ON = "BIM", "IMEL"
 _TAG = re.compile("O|[BIESMLU](-.+)?")
 _WITH_UNDERSCORE = re.compile("[BIESLUM]_.+")
 _SPECIAL_TOKEN = re.compile(r"\[.*\]|<.*>")
@@ -84,6 +82,7 @@ def entity_readings(names: Sequence[str] | None) -> dict[str, str]:
     return {name: found.get(name, "O") for name in names}
 
 
+@functools.lru_cache
 def _split_tag(tag):
     """Returns the prefix and the type of a tag."""
     if not isinstance(tag, str) or tag[:1] not in set("OBIESMLU") or tag[1:2] not in ("", "-"):
@@ -93,43 +92,6 @@ def _split_tag(tag):
             "type without a prefix, such as 'PER', as 'I-PER'."
         )
     return tag[0], tag[2:] or "_"
-
-
-def find_entities(
-    sentences: Sequence[Sequence[str]], type_ids: dict[str, int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Finds the entities of all sentences at once.
-
-    Works on one long array, each sentence preceded and the last followed by an `O`, so that no
-    entity crosses the border between two sentences.
-
-    Args:
-        sentences: list of lists of tags.
-        type_ids: dict from type to id; new types are added to it.
-
-    Returns:
-        Three int arrays: the entities' type ids, first words and ends (exclusive). Words are
-        counted through all sentences, with one more between two sentences.
-
-    Raises:
-        ValueError: a tag has an unknown prefix.
-    """
-    tags = ["O"]
-    for sentence in sentences:
-        tags.extend(sentence)
-        tags.append("O")
-    codes = {}
-    for tag in dict.fromkeys(tags):
-        prefix, kind = _split_tag(tag)
-        # The type of an O never matters: nothing starts or goes on there.
-        kind = -1 if prefix == "O" else type_ids.setdefault(kind, len(type_ids))
-        codes[tag] = (prefix, kind)
-    prefixes, kinds = map(np.array, zip(*map(codes.get, tags), strict=True))
-    before, now = prefixes[:-1], prefixes[1:]
-    goes_on = np.isin(now, _GOES_ON) & np.isin(before, _OPEN) & (kinds[:-1] == kinds[1:])
-    borders = np.append(np.flatnonzero(~goes_on), len(goes_on))
-    begins = borders[:-1][now[borders[:-1]] != "O"]
-    return kinds[begins + 1], begins, borders[np.searchsorted(borders, begins) + 1]
 
 
 def extract_entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
@@ -158,10 +120,12 @@ def extract_entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     Reference:
         Tjong Kim Sang and De Meulder (2003), Introduction to the CoNLL-2003 shared task.
     """
-    type_ids = {}
-    kinds, begins, ends = find_entities([tags], type_ids)
-    names = list(type_ids)
-    return [
-        (names[kind], begin, end)
-        for kind, begin, end in zip(kinds.tolist(), begins.tolist(), ends.tolist(), strict=True)
-    ]
+    entities, before = [], ("O", "")
+    for place, tag in enumerate(tags):
+        prefix, kind = now = _split_tag(tag)
+        if prefix in _GOES_ON and before[0] in _OPEN and kind == before[1]:
+            entities[-1] = (kind, entities[-1][1], place + 1)
+        elif prefix != "O":
+            entities.append((kind, place, place + 1))
+        before = now
+    return entities

@@ -1,7 +1,6 @@
 """Tags of words: each word's best on its own, or a sentence's best under a chain's transitions.
 
 The chain is a linear-chain conditional random field, see `bert_keras.layers.LinearChainCRF`.
-Sentences are computed together, one position after the other.
 """
 
 from collections.abc import Sequence
@@ -11,9 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .classes import log_sum_exp, softmax
-
-# Scores of pairs of tags computed at once, which bounds the memory: 16 MB.
-_SCORES_AT_ONCE = 2**22
 
 # `start` and `end`, float `(num_tags,)`, and `transitions`, float `(num_tags, num_tags)`.
 Chain = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -41,22 +37,25 @@ def best_tags(
     Returns:
         List of int64 `(num_words,)`.
     """
-    if chain is None or not logits:
+    if chain is None:
         return [rows.argmax(axis=-1) for rows in logits]
-    start, end, transitions = chain
-    scores = np.concatenate(logits, dtype="float64")  # They add up over all words.
-    firsts, lasts, steps = _places(logits)
-    scores[firsts] += start
-    came_from = np.zeros(scores.shape, np.int64)
-    for words in steps:
-        paths = scores[words - 1, :, None] + transitions
-        came_from[words] = paths.argmax(axis=1)
-        scores[words] += paths.max(axis=1)
-    tags = np.zeros(len(scores), np.int64)
-    tags[lasts] = (scores[lasts] + end).argmax(axis=-1)
-    for words in reversed(steps):
-        tags[words - 1] = came_from[words, tags[words]]
-    return _split(tags, logits)
+    return [_best_path(rows, *chain) for rows in logits]
+
+
+def _best_path(logits, start, end, transitions):
+    """Returns the numbers of one sentence's best tags."""
+    if not len(logits):
+        return np.zeros(0, np.int64)
+    first, *others = logits.astype("float64")  # They add up over all words.
+    scores, came_from = start + first, []
+    for row in others:
+        paths = scores[:, None] + transitions
+        came_from.append(paths.argmax(axis=0))
+        scores = paths.max(axis=0) + row
+    tags = [(scores + end).argmax()]
+    for tag_before in reversed(came_from):
+        tags.append(tag_before[tags[-1]])
+    return np.array(tags[::-1])
 
 
 def tag_probabilities(
@@ -73,44 +72,18 @@ def tag_probabilities(
     Returns:
         List of float `(num_words, num_tags)`.
     """
-    if chain is None or not logits:
+    if chain is None:
         return [softmax(rows) for rows in logits]
-    start, end, transitions = chain
-    emissions = np.concatenate(logits, dtype="float64")
-    firsts, lasts, steps = _places(logits)
-    before, after = emissions.copy(), np.zeros_like(emissions)
-    before[firsts] += start
-    for words in steps:
-        paths = before[words - 1, None, :] + transitions.T
-        before[words] += log_sum_exp(paths)[..., 0]
-    after[lasts] = end
-    for words in reversed(steps):
-        paths = transitions + (emissions[words] + after[words])[:, None, :]
-        after[words - 1] = log_sum_exp(paths)[..., 0]
-    return _split(softmax(before + after), logits)
+    return [_marginals(rows.astype("float64"), *chain) for rows in logits]
 
 
-def _places(logits):
-    """Returns the positions of sentences in an array of all their words, one after the other.
-
-    Args:
-        logits: list of float `(num_words, num_tags)`.
-
-    Returns:
-        The indices of first words, those of last words, and a list of index arrays of the words in
-        between and of the last: all second words come first, then all third words, and so on.
-    """
-    lengths = np.array([len(rows) for rows in logits])
-    firsts = (np.cumsum(lengths) - lengths)[lengths > 0]
-    lengths = lengths[lengths > 0]
-    at_once = max(1, _SCORES_AT_ONCE // logits[0].shape[1] ** 2)
-    steps = []
-    for position in range(1, lengths.max(initial=0)):
-        words = firsts[lengths > position] + position
-        steps += [words[begin : begin + at_once] for begin in range(0, len(words), at_once)]
-    return firsts, firsts + lengths - 1, steps
-
-
-def _split(values, logits):
-    """Returns an array of all sentences' words as a list of one array per sentence."""
-    return np.split(values, np.cumsum([len(rows) for rows in logits])[:-1])
+def _marginals(logits, start, end, transitions):
+    """Returns the probabilities of one sentence's tags."""
+    before, after = logits.copy(), np.zeros_like(logits)
+    before[:1] += start
+    after[-1:] = end
+    for word in range(1, len(logits)):
+        before[word] += log_sum_exp(before[word - 1] + transitions.T)[:, 0]
+    for word in reversed(range(1, len(logits))):
+        after[word - 1] = log_sum_exp(transitions + logits[word] + after[word])[:, 0]
+    return softmax(before + after)

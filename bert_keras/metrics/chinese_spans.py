@@ -6,11 +6,12 @@ published results for it (Chinese-BERT-wwm, CLUE) use this one too.
 """
 
 import difflib
+import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
 
 from bert_keras.checks import require
-from bert_keras.metrics.spans import check_texts, f1_of_counts
+from bert_keras.metrics.spans import f1_of_counts, mean_of_best
 
 # The script's own list, without the ellipsis, which it has as two characters that never match.
 _PUNCTUATION = "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』"
@@ -135,22 +136,8 @@ def cmrc_scores(
     Reference:
         Cui et al. (2019), A Span-Extraction Dataset for Chinese Machine Reading Comprehension.
     """
-    check_texts(answers, predictions)
-    exact = f1 = skipped = 0
-    for name, texts in answers.items():
-        if not texts:
-            raise ValueError(f"Each question needs an answer. Received: none for {name!r}.")
-        if name not in predictions:
-            skipped += 1
-            continue
-        predicted = predictions[name]
-        exact += max(exact_match(text, predicted) for text in texts)
-        f1 += max(common_run_f1(text, predicted, word_tokenize) for text in texts)
-    exact, f1 = 100.0 * exact / len(answers), 100.0 * f1 / len(answers)
-    return {
-        "exact_match": exact,
-        "f1": f1,
-        "average": (exact + f1) * 0.5,
-        "total": len(answers),
-        "skipped": skipped,
-    }
+    f1 = functools.partial(common_run_f1, word_tokenize=word_tokenize)
+    scores = mean_of_best(answers, predictions, {"exact_match": exact_match, "f1": f1})
+    average = (scores["exact_match"] + scores["f1"]) * 0.5
+    skipped = len(answers.keys() - predictions.keys())
+    return {**scores, "average": average, "total": len(answers), "skipped": skipped}

@@ -4,12 +4,11 @@ An entity counts as found only if its type, first and last word are all right. T
 seqeval's default mode, which is conlleval's.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from bert_keras.answers.entity_tags import find_entities
+from bert_keras.answers.entity_tags import extract_entities
 from bert_keras.checks import check_not_empty, check_same_length, raise_at_first
 
 
@@ -67,27 +66,18 @@ def entity_scores(
         https://github.com/chakki-works/seqeval
     """
     _check_sentences(true, predicted)
-    type_ids = {}
-    true_spans = find_entities(true, type_ids)
-    predicted_spans = find_entities(predicted, type_ids)
-    num_types, length = len(type_ids), sum(map(len, true)) + len(true) + 1
-
-    def as_numbers(spans):
-        kinds, begins, ends = spans
-        return (begins * length + ends) * num_types + kinds
-
-    common = np.intersect1d(as_numbers(true_spans), as_numbers(predicted_spans))
-    counts = [
-        np.bincount(kinds, minlength=num_types).tolist()
-        for kinds in (common % max(num_types, 1), predicted_spans[0], true_spans[0])
-    ]
-    types = {}
-    for name, type_id in sorted(type_ids.items()):
-        right, found, expected = (count[type_id] for count in counts)
-        if found or expected:
-            types[name] = _scores(right, found, expected) | {"support": expected}
-    result = _scores(*(sum(count) for count in counts))
+    true_entities, predicted_entities = (
+        {(row, *entity) for row, tags in enumerate(rows) for entity in extract_entities(tags)}
+        for rows in (true, predicted)
+    )
+    found = true_entities & predicted_entities, predicted_entities, true_entities
+    counts = [Counter(kind for _, kind, *_ in entities) for entities in found]
+    types = {
+        kind: _scores(*(count[kind] for count in counts)) | {"support": counts[2][kind]}
+        for kind in sorted(counts[1] | counts[2])
+    }
+    result = _scores(*(count.total() for count in counts))
     for name in ("precision", "recall", "f1"):
         values = [scores[name] for scores in types.values()]
         result[f"macro_{name}"] = sum(values) / len(values) if values else 0.0
-    return result | {"support": sum(counts[2]), "types": types}
+    return result | {"support": counts[2].total(), "types": types}

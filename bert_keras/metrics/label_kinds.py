@@ -134,10 +134,9 @@ class LabelKind:
             config = metric.get_config()
             reads = self._reads(metric, known, config)
         is_binary = known in _OF_YES_OR_NO and self.name == "classes" and self.size == 2
-        reads_columns = config.get("class_id") is not None or config.get("multi_label")
-        reads_columns = reads_columns or config.get("top_k") is not None
-        binary = is_binary and ("columns" if reads_columns else "second")
-        return Adapted(metric, self, reads, binary, counts_once=not is_weighted)
+        chooses = any(config.get(name) is not None for name in ("class_id", "top_k"))
+        reads_second = is_binary and not (chooses or config.get("multi_label"))
+        return Adapted(metric, self, reads, reads_second, counts_once=not is_weighted)
 
     def _check_forms(self, name, reads):
         """Raises `ValueError` unless a metric reads forms that these labels have."""
@@ -221,16 +220,15 @@ class Adapted(metrics.Metric):
         metric: a `keras.metrics.Metric`.
         kind: a `LabelKind`.
         reads: the forms of labels and predictions.
-        binary: of two classes read as yes or no: `"columns"` for both, `"second"` for that of class
-            1 alone; `False` of others.
+        reads_second: bool, whether the metric reads the column of class 1 alone, as yes or no.
         counts_once: bool, whether each label of a weight above 0 counts once.
     """
 
-    def __init__(self, metric, kind, reads, binary, counts_once):
+    def __init__(self, metric, kind, reads, reads_second, counts_once):
         super().__init__(name=metric.name, dtype=metric.dtype)
         self.metric, self.kind, self.reads = metric, kind, reads
         self.result, self.reset_state = metric.result, metric.reset_state
-        self.binary, self.counts_once = binary, counts_once
+        self.reads_second, self.counts_once = reads_second, counts_once
         if hasattr(metric, "_direction"):  # Callbacks with mode="auto" look it up.
             self._direction = metric._direction
 
@@ -243,7 +241,7 @@ class Adapted(metrics.Metric):
             y_pred = self.kind.scores_of(y_pred)
         labels = self.kind.labels(y_true, y_pred, self.reads[0])
         predictions = self.kind.predictions(y_pred, self.reads[1])
-        if self.binary == "second":
+        if self.reads_second:
             labels, predictions = labels[..., 1:], predictions[..., 1:]
         if sample_weight is not None:
             if self.counts_once:

@@ -5,10 +5,11 @@ question may have several right answers; the best counts. Scores of a data set a
 For Chinese see `chinese_spans`.
 """
 
+import functools
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bert_keras.checks import check_not_empty, raise_at_first
@@ -104,17 +105,33 @@ def squad_v1_scores(
     Reference:
         Rajpurkar et al. (2016), SQuAD: 100,000+ Questions for Machine Comprehension of Text.
     """
+    f1 = functools.partial(word_f1, both_empty=0.0)
+    return mean_of_best(answers, predictions, {"exact_match": exact_match, "f1": f1})
+
+
+def mean_of_best(
+    answers: Mapping[Any, Iterable[str]],
+    predictions: Mapping[Any, str],
+    functions: Mapping[str, Callable[[str, str], float]],
+) -> dict[str, float]:
+    """Returns the means of scores over all questions, percentages; of several answers the best.
+
+    Args:
+        answers, predictions: see `squad_v1_scores`.
+        functions: dict from the name of a score to its function of an answer and a prediction.
+
+    Raises:
+        ValueError: see `squad_v1_scores`.
+    """
     check_texts(answers, predictions)
-    rule = "Each question of SQuAD 1.1 needs an answer"
+    rule = "Each question needs an answer"
     advice = "Use `squad_v2_scores` for questions without answers."
     raise_at_first([not texts for texts in answers.values()], [*answers.items()], rule, advice)
-    exact = f1 = 0.0
-    for name, texts in answers.items():
-        if name in predictions:
-            predicted = predictions[name]
-            exact += max(exact_match(text, predicted) for text in texts)
-            f1 += max(word_f1(text, predicted, both_empty=0.0) for text in texts)
-    return {"exact_match": 100.0 * exact / len(answers), "f1": 100.0 * f1 / len(answers)}
+    pairs = [(texts, predictions[name]) for name, texts in answers.items() if name in predictions]
+    return {
+        key: 100.0 * sum(max(score(x, y) for x in texts) for texts, y in pairs) / len(answers)
+        for key, score in functions.items()
+    }
 
 
 def squad_v2_scores(
