@@ -1,16 +1,12 @@
 """Reads SentencePiece files, which are protocol buffers."""
 
-import collections
-import functools
-import re
 import struct
-from unicodedata import decomposition, normalize
+import warnings
 
-import numpy as np
 from tokenizers import Regex, normalizers
 
 from bert_keras.engine.atomic_files import reading
-from bert_keras.tokenizers.protocol_buffers import check_whole, fields
+from bert_keras.tokenizers.protocol_buffers import fields
 
 # Field numbers of sentencepiece_model.proto.
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
@@ -26,19 +22,11 @@ _FIXED = {
     (_NORMALIZER, 4): ("remove_extra_whitespaces", 1),
     (_NORMALIZER, 5): ("escape_whitespaces", 1),
 }
-# Stand between characters that must not be joined, and that must not be looked up together. Unicode
-# assigns nothing to them, and no character forms a cluster with them.
-_BREAK, _ALONE = "\ufff0\ufff1"
-# Stands after a sequence that is replaced.
-_END = "\ufff2"
-# Code points among which are all that NFKC joins, those whose forms it joins, and the results.
-_JOINED = (range(0x3400), range(0xA000, 0xD800), range(0xFB00, 0x12000), range(0x1D000, 0x1D800))
-_JOINED += (range(0x1F100, 0x1F200),)
+# Stands between characters that must not be looked up together. Unicode assigns nothing to it, and
+# no character forms a cluster with it.
+_ALONE = "\ufff1"
 # Characters that form clusters with the one before them.
-_FOLLOWERS = r"\p{M}\x{200d}\x{1160}-\x{11ff}\x{d7b0}-\x{d7fb}\x{1f3fb}-\x{1f3ff}"
-# The most nodes that a table's trie may have, counted once per path, and its longest key in bytes.
-# The tables of NFKC have 265,000 nodes, and keys of 12 bytes.
-_MOST_NODES, _LONGEST_KEY = 1_000_000, 255
+_FOLLOWERS = r"\p{M}\x{200d}\x{1160}-\x{11ff}\x{d7b0}-\x{d7fb}\x{1f3fb}-\x{1f3ff}\x{ff9e}\x{ff9f}"
 _KINDS = {1: "UNIGRAM", 2: "BPE", 3: "WORD", 4: "CHAR"}
 
 
@@ -51,11 +39,10 @@ def read_sentence_pieces(path, without_bytes=None):
             pieces is ignored.
 
     Returns:
-        pieces: list of (str, float), the pieces and their scores by id.
+        pieces: list of (str, float), the pieces and their scores by id. Those of user-defined
+            pieces are the scores with which SentencePiece prefers them to all others.
         control: list of str, the pieces that are special tokens.
         not_in_text: set of str, the pieces that are found in no text: bytes and unused ones.
-        user_defined: list of str, the pieces that are never split in text. Their scores are those
-            with which SentencePiece prefers them to all others.
         normalizer: the normalizer of characters and spaces.
 
     Raises:
@@ -66,7 +53,7 @@ def read_sentence_pieces(path, without_bytes=None):
     """
     with open(path, "rb") as file:
         data = file.read()
-    pieces, types, settings, rules = [], {}, {}, []
+    pieces, types, settings = [], {}, {}
     # On a damaged table of characters the library panics, which is not an `Exception`.
     with reading(path, "Download it again."):
         for field, value in fields(data):
@@ -80,138 +67,50 @@ def read_sentence_pieces(path, without_bytes=None):
                 settings |= {(field, number): value for number, value in part.items()}
         table = settings.get(_CHARSMAP)
         user_defined = types.get(_USER_DEFINED, [])
-        normalizer = sentencepiece_normalizer(table, user_defined)
-        if table and settings.get(_RULES_NAME) == b"user_defined":
-            for key, text in _entries(table).items():
-                if len(key) > 1 and normalizer.normalize_str(f"x{key}x") != f"x{text}x":
-                    rules.append(key)
+        normalizer = sentencepiece_normalizer(table)
+        changed = [x for x in user_defined if normalizer.normalize_str(f"x{x}x") != f"x{x}x"]
     kind = settings.get(_MODEL_TYPE, 1)
     problems = [] if kind == 1 else [("be of type UNIGRAM", _KINDS.get(kind, kind))]
+    problems += [("leave its symbols as they are when it normalizes text", x) for x in changed]
     first = tuple(piece for piece, _ in pieces[: len(without_bytes or ())])
     for key, (name, value) in _FIXED.items():
         is_ignored = name == "byte_fallback" and first == without_bytes
         if (found := settings.get(key, value)) != value and not is_ignored:
             problems.append((f"have {name}={bool(value)}", f"{name}={bool(found)}"))
-    if rules:
-        problems.append(("have no rules for several characters but those of NFKC", rules[0]))
     for rule, found in problems[:1]:
         raise ValueError(
             f"A SentencePiece model must {rule}. Received: {found} in {path}, which splits text by "
             "other rules. Convert it to a tokenizer.json."
         )
+    if settings.get(_RULES_NAME) == b"user_defined":
+        warnings.warn(
+            f"{path} has normalization rules of its own. Those for several characters are not "
+            "applied. If it has any, convert it to a tokenizer.json.",
+            stacklevel=4,
+        )
     not_in_text = {*types.get(_UNUSED, ()), *types.get(_BYTE, ())}
     # Above all ordinary pieces, whose scores are logarithms; measured with sentencepiece 0.2.3.
     scores = {piece: 0.1 * len(piece.encode()) - 0.1 for piece in user_defined}
     pieces = [(piece, scores.get(piece, score)) for piece, score in pieces]
-    return pieces, types.get(_CONTROL, []), not_in_text, user_defined, normalizer
+    return pieces, types.get(_CONTROL, []), not_in_text, normalizer
 
 
-def sentencepiece_normalizer(table, symbols=()):
+def sentencepiece_normalizer(table):
     """Returns what SentencePiece makes of a text before it is split, with spaces left as they are.
 
     The `tokenizers` library looks up a cluster of characters only if it has at most five bytes, and
     then drops what follows the first entry. So each character is looked up alone here. Where the
-    table is one of NFKC, those sequences that SentencePiece joins, and no others, are joined by
-    Unicode's rules.
+    table is one of NFKC, which also joins characters, NFC joins them.
 
     Args:
         table: bytes, the `precompiled_charsmap` of a file, or None.
-        symbols: list of str, which are left as they are, so that the model finds them.
     """
     lookup = normalizers.Precompiled(table) if table else normalizers.Sequence([])
-    joins, joined, followers = [], ".", f"[{_FOLLOWERS}]"
-    if lookup.normalize_str("\uff9e") == "\u3099":  # NFKC.
-        joined, followers = _joined_sequences()
-        joins = [normalizers.NFC()]
-    # Breaks go before every follower except inside a sequence that is joined. A match begins where
-    # the last one ended, or at a character that follows none.
-    patterns = [rf"(?m)(?=.{followers})(?:\G|(?!{followers}))(?>{joined}|.)\K(?={followers})"]
-    symbols = sorted(symbols, key=len, reverse=True)
-    if symbols:
-        patterns.insert(0, rf"(?:{'|'.join(map(re.escape, symbols))})\K(?={followers})")
-    steps = [normalizers.Replace(Regex(pattern), _BREAK) for pattern in patterns]
-    alone = normalizers.Replace(Regex(rf"(?!\A)(?={followers})"), _ALONE)
-    steps += [*joins, alone, lookup, normalizers.Replace(_ALONE, ""), *joins]
-    steps.append(normalizers.Replace(_BREAK, ""))
-    # Characters for private use stand meanwhile for symbols that would be changed.
-    cleaning, before, after = normalizers.Sequence(steps), [], []
-    if any(cleaning.normalize_str(x) != x for x in symbols):
-        # As in SentencePiece the leftmost symbol is found, of several there the longest. So one
-        # pass marks their ends.
-        pattern = rf"(?:{'|'.join(map(re.escape, symbols))})\K"
-        places = [(x, chr(0xF0000 + n)) for n, x in enumerate(symbols)]
-        before = [normalizers.Replace(Regex(pattern), _END)]
-        before += [normalizers.Replace(x + _END, place) for x, place in places]
-        after = [normalizers.Replace(place, x) for x, place in places]
+    is_nfkc = lookup.normalize_str("\uff9e") == "\u3099"
+    joins = [normalizers.NFC()] if is_nfkc else []
+    alone = normalizers.Replace(Regex(rf"(?!\A)(?=[{_FOLLOWERS}])"), _ALONE)
+    steps = [*joins, alone, lookup, normalizers.Replace(_ALONE, ""), *joins]
     # Only spaces are cut and joined, not tabs; and `Metaspace` puts none before a first `▁`.
     cuts = {r"\A +|[ ▁]+\z": "", "  +": " ", r"\A(?=▁)": "▁"}
     spaces = [normalizers.Replace(Regex(pattern), text) for pattern, text in cuts.items()]
-    return normalizers.Sequence([*before, *(steps if table else ()), *after, *spaces])
-
-
-@functools.cache
-def _joined_sequences():
-    """Returns patterns of the sequences that a table of NFKC joins, and of what can follow a base.
-
-    They are the whole decompositions of characters, in which other forms may stand for each part
-    (half-width kana, say). A character and a mark that are joined already take no second mark.
-    """
-    forms, tree, followers = collections.defaultdict(list), {}, set()
-    # Few containers are made: the first load of a file otherwise waits for the garbage collector.
-    for character in (chr(code) for codes in _JOINED for code in codes):
-        if not decomposition(character) and not "\uac00" <= character <= "\ud7a3":
-            continue
-        form = normalize("NFKD", character)
-        if len(form) == 1:
-            forms[form].append(character)
-        elif normalize("NFC", form) != form:
-            node = tree
-            for part in form:
-                node = node.setdefault(part, {})
-            node[""] = {}  # The end of a sequence.
-            followers.update(form[1:])
-
-    def pattern(node):
-        return choices(frozenset((part, pattern(rest)) for part, rest in node.items()))
-
-    @functools.cache
-    def choices(sequences):
-        firsts = collections.defaultdict(list)
-        for part, rest in sequences - {("", "")}:
-            firsts[rest] += [part, *forms[part]]
-        patterns = sorted(_character_class(firsts[rest]) + rest for rest in firsts)
-        return f"(?:{'|'.join(patterns)}){'?' * (('', '') in sequences)}" if patterns else ""
-
-    followers = {form for part in followers for form in (part, *forms[part])}
-    return pattern(tree), f"[{_character_class(followers)}{_FOLLOWERS}]"
-
-
-def _character_class(characters):
-    return "[" + "".join(rf"\x{{{ord(x):x}}}" for x in sorted(characters)) + "]"
-
-
-def _entries(table):
-    """Returns the entries of a table as a dict. They are in a double-array trie.
-
-    Reference: https://github.com/s-yata/darts-clone.
-    """
-    size = int.from_bytes(table[:4], "little")
-    units, values = np.frombuffer(table, "<u4", size // 4, 4).tolist(), table[4 + size :]
-    offsets = [(unit >> 10) << ((unit & 512) >> 6) for unit in units]
-    children, found = collections.defaultdict(list), {}
-    for index, unit in enumerate(units):
-        if 0 < (label := unit & 0x800000FF) < 256:  # Units without a label are no children.
-            children[index ^ label].append((label, index))
-    nodes, count = [(offsets[0], b"")], 0
-    while nodes:
-        parent, key = nodes.pop()
-        count += 1
-        # Nodes may be shared, so a damaged trie can have endless or countless paths.
-        check_whole(count <= _MOST_NODES and len(key) <= _LONGEST_KEY, "its trie has no end")
-        for label, child in children[parent]:
-            node, longer = child ^ offsets[child], key + bytes([label])
-            nodes.append((node, longer))
-            if units[child] & 256:
-                start = units[node] & 0x7FFFFFFF
-                found[longer.decode()] = values[start : values.index(b"\0", start)].decode()
-    return found
+    return normalizers.Sequence([*(steps if table else ()), *spaces])

@@ -43,9 +43,7 @@ _CAMEMBERT = ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED", "<s
 KINDS = {
     "albert": _Kind(_ALBERT, _ALBERT, (), *_BERT, "<unk>", ("lowercase", "strip_accents")),
     "camembert": _Kind(first=_CAMEMBERT),
-    "deberta": _Kind(
-        _DEBERTA, _DEBERTA, ("[MASK]",), *_BERT, "[UNK]", ("lowercase", "split_punctuation")
-    ),
+    "deberta": _Kind(_DEBERTA, _DEBERTA, ("[MASK]",), *_BERT, "[UNK]", ("lowercase",)),
     "xlm_roberta": _Kind(),
 }
 
@@ -69,10 +67,10 @@ class UnigramTokenizer(Tokenizer):
     Symbols that the file defines are never split. Its control symbols are
     special tokens, as in transformers. Unused pieces and bytes are found in no text.
 
-    The pieces equal SentencePiece's own except for ties between equally probable splits, and for
-    marks after some rare letters, such as those that are newer than Python's Unicode. Hugging
-    Face's tokenizers lose marks after a letter, do not join jamo to syllables, and take other white
-    space than SentencePiece's for spaces.
+    The pieces equal SentencePiece's own for texts in a normal form of Unicode, except for ties
+    between equally probable splits. Marks that no letter of Unicode has are joined as NFC does.
+    Hugging Face's tokenizers lose marks after a letter, do not join jamo to syllables, and take
+    other white space than SentencePiece's for spaces.
 
     Args:
         model: path of a SentencePiece file, such as sentencepiece.bpe.model.
@@ -84,7 +82,6 @@ class UnigramTokenizer(Tokenizer):
         lowercase: bool, for ALBERT and DeBERTa only: lowercase the text. The default is `True` for
             ALBERT, `False` for DeBERTa.
         strip_accents: bool, for ALBERT only: strip accents. The default is `True`.
-        split_punctuation: bool, for DeBERTa only: make each punctuation character a word.
 
     Raises:
         ValueError: the file is damaged, its model is of another type or has unsupported settings,
@@ -103,11 +100,8 @@ class UnigramTokenizer(Tokenizer):
         *,
         lowercase: bool | None = None,
         strip_accents: bool | None = None,
-        split_punctuation: bool | None = None,
     ) -> None:
-        pieces, control, not_in_text, user_defined, normalizer = read_sentence_pieces(
-            model, _DEBERTA
-        )
+        pieces, control, not_in_text, normalizer = read_sentence_pieces(model, _DEBERTA)
         begins = tuple(piece for piece, _ in pieces[: len(_ALBERT)])
         if ids is None:
             named = {_ALBERT: "albert", _DEBERTA: "deberta"}
@@ -121,7 +115,6 @@ class UnigramTokenizer(Tokenizer):
         first = [(token, -100.0 if token == "<unk>NOTUSED" else 0.0) for token in kind.first]
         scores = [*first, *pieces[len(kind.begins) :], *((token, 0.0) for token in kind.last)]
         options = {"lowercase": lowercase, "strip_accents": strip_accents}
-        options["split_punctuation"] = split_punctuation
         refuse([o for o in options if options[o] and o not in kind.options], f"one of {ids}'s")
         # Pieces of several words are found only in texts that are not split.
         splits = not any("▁" in piece[1:] for piece, _ in pieces if piece not in not_in_text)
@@ -132,7 +125,7 @@ class UnigramTokenizer(Tokenizer):
             scores = [(piece, score - 100 * _ends_a_number(piece)) for piece, score in scores]
             cleaning = [normalizers.Replace(quotes, '"') for quotes in ("``", "''")]
         elif ids == "deberta":
-            words = [pre_tokenizers.Punctuation("isolated")] if split_punctuation else []
+            words = []
         if is_albert if strip_accents is None else check_bool("strip_accents", strip_accents):
             cleaning += [normalizers.NFKD(), normalizers.StripAccents()]
         if is_albert if lowercase is None else check_bool("lowercase", lowercase):
@@ -159,9 +152,6 @@ class UnigramTokenizer(Tokenizer):
             backend.add_special_tokens([*special, mask_token])
         else:
             add_special_tokens(backend, special, mask_token)
-        if split_punctuation:
-            added = [tokenizers.AddedToken(t, normalized=False) for t in user_defined]
-            backend.add_tokens([token for token in added if token.content not in roles])
         with reading(model):  # A damaged table of characters makes the library panic.
             super().__init__(backend, model_max_length=model_max_length)
 
