@@ -28,7 +28,7 @@ class BytePairTokenizer(Tokenizer):
         vocabulary: path of a vocab.json file, or a dict from token to id.
         merges: path of a merges.txt file, or a list of pairs of str or of `"first second"`.
         add_prefix_space: bool, put a space before the first word, so that it is tokenized like
-            all others. `encode_words` always does.
+            all others. Lists of words always get it.
         cls_token: str.
         sep_token: str.
         pad_token: str.

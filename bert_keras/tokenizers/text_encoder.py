@@ -16,7 +16,7 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from ..checks import as_texts, check_pairs, check_type
+from ..checks import as_texts, check_pairs
 from ..types import Array, Texts
 from .words import number_words
 
@@ -108,7 +108,7 @@ class Encoding(NamedTuple):
         ids: int, the id in the vocabulary.
         pieces: str, the piece itself.
         offsets: (start, end), the characters `text[start:end]` of the original text that the piece
-            stands for, or of its word for `encode_words`. (0, 0) for special tokens. Pieces that
+            stands for, or of its word in a list of words. (0, 0) for special tokens. Pieces that
             are parts of one character all have the offsets of that character.
         word_ids: int, the index of the piece's word, from 0 in each text. None for special tokens.
             Except for WordPiece, a run of punctuation is a word of its own, and so is each piece in
@@ -121,20 +121,6 @@ class Encoding(NamedTuple):
     offsets: list[tuple[int, int]]
     word_ids: list[int | None]
     segment_ids: list[int]
-
-
-class Pieces(NamedTuple):
-    """The tokens of a sentence, without special tokens.
-
-    Attributes:
-        ids: list of int.
-        word_ids: list of int, the number of each token's word.
-        offsets: list of `(start, end)`, characters of the text, or of its word in a list of words.
-    """
-
-    ids: list[int]
-    word_ids: list[int]
-    offsets: list[tuple[int, int]]
 
 
 def _role_id(role: str, meaning: str) -> property:
@@ -362,62 +348,34 @@ class TextEncoder:
                 _number_words(encoding, e.sequence_ids, (text,) if isinstance(text, str) else text)
         return encodings
 
-    @overload
-    def encode_words(self, words: Sequence[str], special_tokens: bool = True) -> Encoding: ...
-    @overload
-    def encode_words(
-        self, words: Sequence[Sequence[str]], special_tokens: bool = True
-    ) -> list[Encoding]: ...
-    def encode_words(self, words, special_tokens=True):
-        """Returns the `Encoding` of a text given as words, or of each in a list of such texts.
+    def encode_sentences(self, sentences: Sequence[str | Sequence[str]]) -> Iterator[Encoding]:
+        """Yields an `Encoding` without special tokens for each sentence, a text or a list of words.
 
-        `word_ids` count the given words, even if a word contains spaces or punctuation, and offsets
-        count characters within the word. A word that is empty, or has only control characters, has
-        no pieces. If spaces are parts of tokens, every word is tokenized as after a space; where
-        nothing else puts one before the first word of a text, every word but the first.
+        In a list of words, `word_ids` count the words of the list, even if one contains spaces or
+        punctuation. A word that is empty, or has only control characters, has no pieces. If spaces
+        are parts of tokens, every word is tokenized as after a space; where nothing else puts one
+        before the first word of a text, every word but the first. If every word gets a space, a
+        text begins with one too. Offsets count characters of the text, or of the word and the space
+        that it gets.
 
         Args:
-            words: list of str, or a list of such lists.
-            special_tokens: bool, whether to add special tokens around the texts.
-        """
-        if not isinstance(words, (list, tuple)) and hasattr(words, "tolist"):
-            words = words.tolist()
-        check_type("words", words, (list, tuple), "a list of str or a list of such lists")
-        if not words or isinstance(words[0], str):
-            as_texts(words, "words")
-            return self.encode_words([words], special_tokens)[0]
-        rows = [as_texts(row, f"words[{index}]") for index, row in enumerate(words)]
-        spaced = list(map(after_spaces, rows)) if self._needs_space else rows
-        found = _encodings(
-            self.encode_batch(spaced, special_tokens, True, backend=self._word_backend)
-        )
-        for encoding, row, words in zip(found, spaced, rows, strict=True):
-            shifts = [len(text) - len(word) for text, word in zip(row, words, strict=True)]
-            for i, word in enumerate(encoding.word_ids if any(shifts) else ()):
-                shift = shifts[word or 0]
-                encoding.offsets[i] = tuple(max(0, x - shift) for x in encoding.offsets[i])
-        return found
-
-    def encode_sentences(self, sentences: Sequence[str | Sequence[str]]) -> Iterator[Pieces]:
-        """Yields the `Pieces` of sentences, given as texts or as lists of words.
-
-        Words are tokenized as `encode_words` does. If it puts a space before every word, a text
-        begins with one too.
+            sentences: list of str and of lists of str.
         """
         texts = [sentence for sentence in sentences if isinstance(sentence, str)]
         rows = [sentence for sentence in sentences if not isinstance(sentence, str)]
         rows = list(map(after_spaces, rows)) if self._needs_space else rows
         of_texts, of_words = (
-            iter(self.encode_batch(batch, are_words=are_words, backend=self._word_backend))
-            for batch, are_words in ((texts, False), (rows, True))
+            iter(
+                _encodings(self.encode_batch(batch, are_words=of_words, backend=self._word_backend))
+            )
+            for batch, of_words in ((texts, False), (rows, True))
         )
         for sentence in sentences:
-            is_text = isinstance(sentence, str)
-            found = next(of_texts if is_text else of_words)
-            words, offsets = found.word_ids, found.offsets
-            if is_text and self.continues_word is None:
-                words = number_words(sentence, words, offsets).tolist()
-            yield Pieces(found.ids, words, offsets)
+            encoding = next(of_texts if isinstance(sentence, str) else of_words)
+            if isinstance(sentence, str) and self.continues_word is None:
+                words = number_words(sentence, encoding.word_ids, encoding.offsets)
+                encoding = encoding._replace(word_ids=words.tolist())
+            yield encoding
 
     @functools.cached_property
     def _word_backend(self):

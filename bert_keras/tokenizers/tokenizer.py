@@ -120,12 +120,8 @@ class Tokenizer(TextEncoder):
         needed = ("cls_token", "sep_token", "pad_token", "unknown_token")
         needed = needed if model["type"] == "WordPiece" else needed[:3]
         require_tokens(self._tokens, **{role: getattr(self, role) for role in needed})
-        unknown = model.get("unk_token")
-        if model["type"] in ("WordPiece", "WordLevel") and unknown not in model["vocab"]:
-            raise ValueError(
-                "The unknown token must be in the vocabulary. Received: "
-                f"unk_token {unknown!r:.100}, which is not."
-            )
+        if model["type"] in ("WordPiece", "WordLevel"):
+            require_tokens(model["vocab"], unk_token=model["unk_token"])
         if self.find(self.unknown_token) is None:
             self.unknown_token = None
         _check_sides(saved, self.pad_token)
@@ -196,12 +192,13 @@ class Tokenizer(TextEncoder):
             elif content not in vocabulary:
                 token["content"] = HIDDEN + content
         kept = [token for token in saved["added_tokens"] if token["content"] not in tokens]
-        saved["added_tokens"] = kept
-        plain = copy.copy(self)
-        plain.settings = self.settings | {"added_tokens": kept}
-        plain.__dict__.pop("_word_backend", None)
-        plain._backend = tokenizers.Tokenizer.from_str(json.dumps(saved))
-        return plain
+        return self._copy_with(saved | {"added_tokens": kept})
+
+    def _copy_with(self, saved):
+        """Returns a copy whose tokenizer.json is a dict."""
+        changed = copy.copy(self)
+        changed._use(tokenizers.Tokenizer.from_str(json.dumps(saved)))
+        return changed
 
     def lowercased(self) -> Tokenizer:
         """Returns a tokenizer that lowercases texts first and treats accents like this one."""
@@ -214,10 +211,7 @@ class Tokenizer(TextEncoder):
         else:
             steps = normalizer.get("normalizers", [normalizer])
             normalizer = {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, *steps]}
-        saved["normalizer"] = normalizer
-        changed = copy.copy(self)
-        changed._use(tokenizers.Tokenizer.from_str(json.dumps(saved)))
-        return changed
+        return self._copy_with(saved | {"normalizer": normalizer})
 
     # Files
 
@@ -245,8 +239,8 @@ class Tokenizer(TextEncoder):
         and settings come, in this order, from `overrides`, tokenizer_config.json,
         special_tokens_map.json and tokenizer.json; `do_lower_case` of sentence-transformers
         lowercases what the tokenizer of a folder reads. If none of them says whether WordPiece
-        lowercases, Google's folder names do (`uncased_L-...`, `cased_L-...`, `chinese_L-...`), or
-        else the vocabulary: one without upper-case letters was made from lowercased text.
+        lowercases, the vocabulary does: one without upper-case letters was made from lowercased
+        text.
 
         Args:
             source: path of a folder or of one of these files.
@@ -274,9 +268,7 @@ class Tokenizer(TextEncoder):
                 tokenizer._add_tokens(settings)
             require_tokens(tokenizer._tokens, **files.roles_of(overrides))
             if in_text:
-                roles = [
-                    token for token in tokenizer._role_tokens() if tokenizer.find(token) is not None
-                ]
+                roles = [x for x in tokenizer._role_tokens() if tokenizer.find(x) is not None]
                 tokenizer._backend.add_special_tokens(roles)
                 tokenizer._use(tokenizer._backend)
             if "lowercase" not in overrides:

@@ -61,13 +61,11 @@ _FLAGS = {
     "keep_accents": "strip_accents",
     "tokenize_chinese_chars": "split_chinese",
     "add_prefix_space": "add_prefix_space",
-    "split_by_punct": "split_punctuation",
 }
 # Classes of transformers that use a tokenizer.json as it is, and the flags that they ignore.
 _LITERAL = ("PreTrainedTokenizerFast", "TokenizersBackend")
 _NORMALIZER_FLAGS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents")
 _FURTHER = ("extra_special_tokens", "additional_special_tokens")
-_MODEL_STATE = "model_specific_special_tokens"
 # Keys that transformers ignores beside a tokenizer.json, but for classes that never read one.
 _WITHOUT_FILE = ("add_bos_token", "add_eos_token", "never_split", "sp_model_kwargs", "clean_text")
 _WITHOUT_FILE += ("do_basic_tokenize", "remove_space", "normalization")
@@ -78,7 +76,7 @@ _NEVER_READ_ONE = ("BertJapaneseTokenizer", "BertweetTokenizer", "PhobertTokeniz
 FIXED_KEYS = {
     "truncation_side": (None, "right"),
     "word_tokenizer_type": (None, "basic"),
-    "subword_tokenizer_type": (None, "wordpiece", "character"),
+    "subword_tokenizer_type": (None, "wordpiece"),
     "do_basic_tokenize": (None, True),
     "do_word_tokenize": (None, True),
     "do_subword_tokenize": (None, True),
@@ -89,6 +87,7 @@ FIXED_KEYS = {
     "add_bos_token": (None, True),
     "add_eos_token": (None, True),
     "add_cross_lingual": (None, False),
+    "split_by_punct": (None, False),
     "do_lower_case_words": (None, False),
     "clean_text": (None, True),
     "do_lowercase": (None, False),
@@ -96,11 +95,11 @@ FIXED_KEYS = {
     "vocab": (None, [], {}),
     "merges": (None, [], {}),
     "_spm_precompiled_charsmap": (None, "", {}),
+    "model_specific_special_tokens": (None, {}),
 }
 READ_KEYS = {*_FLAGS, *_FURTHER, "added_tokens_decoder"}
 READ_KEYS |= {"model_max_length", "max_len", "tokenizer_class", "model_input_names"}
-READ_KEYS |= {"split_special_tokens", _MODEL_STATE}
-READ_KEYS |= _NAMED.keys()
+READ_KEYS |= {"split_special_tokens", *_NAMED}
 # Keys that change no ids: files, names, padding, decoding, and arguments of a later call or of
 # `from_pretrained`, which transformers writes into the file.
 OTHER_KEYS = {
@@ -196,8 +195,6 @@ def _read_lines(source, path, settings):
     further = [*further, *(tokenizers.AddedToken(token, special=True) for token in absent)]
     _check_end(max([len(lines), *(id + 1 for id in ids.values())]), settings.get("num_rows"), path)
     lowercase = settings.get("lowercase")
-    if lowercase is None:
-        lowercase = vocabulary.named_lowercased(source)
     if lowercase is None:
         lowercase = vocabulary.looks_lowercased(lines)
     return {"vocabulary": lines, "further_tokens": further, "lowercase": lowercase}
@@ -344,12 +341,10 @@ def _read_configs(folder):
     path = folder / _SETTINGS[0]
     config, tokens = _read_first(folder, _SETTINGS[:1])[1], _read_first(folder, _SETTINGS[1:])[1]
     model = _read_first(folder, _MODEL_CONFIGS)[1]
-    own_tokens = _tokens_of_model(config)
-    _check_keys(config, tokens, own_tokens, folder)
+    _check_keys(config, tokens, folder)
     kind = config.get("tokenizer_class")
     names = f"{kind} {model.get('model_type')}".lower()
     settings = {
-        "split_characters": config.get("subword_tokenizer_type") == "character",
         "num_rows": model.get("vocab_size"),
         "ids": next((ids for ids in UNIGRAM_KINDS if ids in names), None),
         "splits_special_tokens": bool(config.get("split_special_tokens")),
@@ -377,7 +372,7 @@ def _read_configs(folder):
             settings["named"].append(token)
         elif token is not None:
             raise ValueError(f"`{theirs}` in {path} must be a token. Received: {describe(token)}.")
-    settings |= _read_added(folder, config, tokens, own_tokens, settings["named"])
+    settings |= _read_added(folder, config, tokens, settings["named"])
     key = "max_len" if config.get("model_max_length") is None else "model_max_length"
     length = config.get(key)
     if length is not None and check_number(f"{key}` in `{path}", length, 1) < _ENDLESS:
@@ -385,7 +380,7 @@ def _read_configs(folder):
     return settings
 
 
-def _check_keys(config, tokens, own_tokens, folder):
+def _check_keys(config, tokens, folder):
     """Refuses settings that would change ids and are not supported, and keys that are unknown.
 
     Raises:
@@ -399,7 +394,7 @@ def _check_keys(config, tokens, own_tokens, folder):
             advice = "Another would change ids: convert the tokenizer to a tokenizer.json that "
             advice += "does so, and leave the key out."
             check_choice(f"{key}` in `{path}", config.get(key), values, advice)
-    unknown = config.keys() - FIXED_KEYS.keys() - READ_KEYS - OTHER_KEYS - own_tokens.keys()
+    unknown = config.keys() - FIXED_KEYS.keys() - READ_KEYS - OTHER_KEYS
     _check_known(unknown, path, "transformers")
     if not config.get("added_tokens_decoder"):  # Otherwise the other file does not count.
         unknown = tokens.keys() - _NAMED.keys() - {*_FURTHER}
@@ -412,18 +407,6 @@ def _check_keys(config, tokens, own_tokens, folder):
             "beside it were read by the rules that they state. Compare the ids of some texts.",
             stacklevel=5,
         )
-
-
-def _tokens_of_model(config):
-    """Returns the special tokens that a config names for one model, such as `image_token`.
-
-    Source: `PreTrainedTokenizerBase._from_pretrained` of transformers 5.
-    """
-    found = dict(config.get(_MODEL_STATE) or {})
-    for key in config.keys() - READ_KEYS:
-        if key.endswith("_token") and isinstance(config[key], str):
-            found[key] = config[key]
-    return found
 
 
 def _check_known(unknown, path, package):
@@ -451,7 +434,7 @@ def _keys_unread(saved, kept):
     return unread
 
 
-def _read_added(folder, config, special, own_tokens, named):
+def _read_added(folder, config, special, named):
     """Returns the tokens that files add to a vocabulary, and the ids that the files name.
 
     Newer folders describe added tokens in tokenizer_config.json, older ones in added_tokens.json
@@ -469,7 +452,7 @@ def _read_added(folder, config, special, own_tokens, named):
             f" Received: {describe(further if is_dict else decoder)}. Correct the file."
         )
     found, ids = {}, {}
-    for token in (*further, *own_tokens.values()):
+    for token in further:
         token = _added_token(token, path, special=True)
         found[token.content] = token
     for id in decoder:

@@ -1,12 +1,15 @@
-"""Refuses a tokenizer.json that needs time or memory out of proportion to the text."""
+"""Refuses a tokenizer.json that needs time or memory out of proportion to the text.
+
+Patterns need no check: the `tokenizers` library gives up after a number of steps, see
+`TextEncoder.encode_batch`.
+"""
 
 import functools
 import math
-import re
 
 from tokenizers import normalizers
 
-from bert_keras.checks import check_int, raise_at_first
+from bert_keras.checks import check_int
 
 # The time to split a word grows with the cube of its length: 0.05 s at this length.
 LONGEST_WORD = 1000
@@ -27,9 +30,6 @@ def check_resource_limits(saved, backend):
         advice = "Common values are 100 and 200."
         check_int("max_input_chars_per_word", longest, 1, LONGEST_WORD, advice)
     parts = [saved["normalizer"], saved["pre_tokenizer"], saved["decoder"]]
-    patterns = [holder["Regex"] for holder in _holders(parts, "Regex")]
-    rule = "A pattern must not repeat a repeat, whose time doubles with each character"
-    raise_at_first(list(map(_repeats_a_repeat, patterns)), patterns, rule)
     if (growth := max(map(_growth, parts))) > _MOST_GROWTH:
         raise ValueError(
             f"Text must not grow to more than {_MOST_GROWTH} times its length when it is "
@@ -75,20 +75,3 @@ def _growth(part):
             runs.append([])
         runs[-1].append(step["content"])
     return math.prod(max([1, *map(len, run)]) for run in runs)
-
-
-def _repeats_a_repeat(pattern):
-    """Whether a group with an open repeat contains another open repeat."""
-    pattern = re.sub(r"\\.|\[(?:\\.|[^\]\\])+\]", "x", pattern, flags=re.DOTALL)
-    pattern = re.sub(r"[*+]|\{\d*,\}", "\0", pattern)
-    found = []
-
-    def closed(group):
-        holds, is_repeated = bool(re.search("[\0\1]", group[1])), bool(group[2])
-        found.append(holds and is_repeated)
-        return "\1" if holds or is_repeated else "x"
-
-    shorter = None
-    while shorter != pattern:
-        shorter, pattern = pattern, re.sub("\\(([^()]*)\\)(\0?)", closed, pattern)
-    return any(found)

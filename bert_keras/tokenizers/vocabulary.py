@@ -1,16 +1,11 @@
 """vocab.txt, one token per line, where the line number is the id; and checks of vocabularies."""
 
 import os
-import pathlib
-import re
 from collections.abc import Iterable, Mapping, Set
 
 from bert_keras.checks import as_texts, check_not_empty, raise_at_first
 from bert_keras.engine.atomic_files import reading, write_text
 from bert_keras.types import Path
-
-# The folders of Google's checkpoints: multi_cased_L-12_H-768_A-12, chinese_L-12_H-768_A-12, ...
-_GOOGLE_FOLDER = re.compile(r"(uncased|cased|chinese|multilingual)_L-\d+_H-\d+_A-\d+")
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -101,21 +96,3 @@ def looks_lowercased(vocabulary: Iterable[str]) -> bool:
         for token in vocabulary
         if token
     )
-
-
-def named_lowercased(source: Path) -> bool | None:
-    """Tells by the folder's name whether a checkpoint of Google's was trained on lowercased text.
-
-    Args:
-        source: str or path of a folder, or of a file in it.
-
-    Returns:
-        True for `uncased_L-...`, `chinese_L-...` and `multilingual_L-...`, False for
-        `cased_L-...` and `multi_cased_L-...`, and None for a name that is not Google's.
-
-    Reference: `validate_case_matches_checkpoint` in google-research/bert, `tokenization.py`.
-    """
-    path = pathlib.Path(source)
-    folder = path if path.is_dir() else path.parent
-    found = _GOOGLE_FOLDER.search(folder.resolve().name)
-    return None if found is None else found[1] != "cased"

@@ -4,17 +4,15 @@ from collections.abc import Sequence
 
 import keras
 import tokenizers
-from tokenizers import models, normalizers, pre_tokenizers, processors
+from tokenizers import models, pre_tokenizers, processors
 
-from bert_keras.checks import check_bool, check_int
+from bert_keras.checks import check_int
 from bert_keras.tokenizers.components import add_special_tokens, bert_normalizer
 from bert_keras.tokenizers.text_encoder import ROLES
 from bert_keras.tokenizers.tokenizer import Tokenizer
 from bert_keras.tokenizers.untrusted import LONGEST_WORD
 from bert_keras.tokenizers.vocabulary import numbered, require_tokens
 from bert_keras.types import Path
-
-_BETWEEN_WORDS = "\ue000"
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -50,8 +48,6 @@ class WordPieceTokenizer(Tokenizer):
             in text, as in BERT's reference. False reads them as ordinary characters.
         max_characters_per_word: int, at most 1,000; longer words become `unknown_token`. Google's
             code has 200, Hugging Face's 100.
-        split_characters: bool, make each character a piece after NFKC normalization, as Japanese
-            character models do.
         model_max_length: int or None, the longest sequence that the checkpoint takes. It is kept
             for preprocessing and not applied here.
 
@@ -77,7 +73,6 @@ class WordPieceTokenizer(Tokenizer):
         added_tokens: Sequence[str] = (),
         special_tokens_in_text: bool = True,
         max_characters_per_word: int = 100,
-        split_characters: bool = False,
         model_max_length: int | None = None,
     ) -> None:
         ids = numbered(vocabulary)
@@ -98,16 +93,6 @@ class WordPieceTokenizer(Tokenizer):
         )
         backend.normalizer = bert_normalizer(lowercase, strip_accents, split_chinese)
         backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        if check_bool("split_characters", split_characters):
-            # White space that NFKC makes is unknown, so words are told apart by another character,
-            # which BERT's normalizer has dropped from the text.
-            spaces = normalizers.Replace(tokenizers.Regex(r"\s+"), _BETWEEN_WORDS)
-            unassigned = normalizers.Replace(tokenizers.Regex(r"\p{Cn}"), "")
-            parts = [backend.normalizer, unassigned, spaces, normalizers.NFKC()]
-            backend.normalizer = normalizers.Sequence(parts)
-            characters = pre_tokenizers.Split(tokenizers.Regex("."), "isolated")
-            parts = [pre_tokenizers.Split(_BETWEEN_WORDS, "removed"), characters]
-            backend.pre_tokenizer = pre_tokenizers.Sequence(parts)
         never_split = [*added_tokens, *(required.values() if special_tokens_in_text else ())]
         if is_mpnet and sep_token == "</s>":
             cls, sep = ((token, ids[token]) for token in (cls_token, sep_token))

@@ -323,9 +323,6 @@ def with_a_huge_id():
             piece_tokenizer([normalizers.Replace("a", "b" * 9), normalizers.Replace("b", "a" * 9)]),
             "must not grow",
         ),
-        (piece_tokenizer(pattern=r"(a+)+$"), "must not repeat"),
-        (piece_tokenizer(pattern=r"(?:(x|a*)b)*"), "must not repeat"),
-        (piece_tokenizer(pattern=r"([a-z]{2,}|\d)*z"), "must not repeat"),
         (with_a_huge_id(), "without a gap"),
     ],
 )
@@ -336,23 +333,25 @@ def test_a_tokenizer_that_would_exhaust_a_machine_is_refused(tmp_path, saved, me
     assert str(tmp_path) in str(caught.value)
 
 
-# From published tokenizers, and one that fails on a text.
+# Their time doubles with each character.
+EXPONENTIAL = (r"(a|aa)+$", r"(a+)+$", r"(?:(x|a*)b?)*$")
+# From published tokenizers.
 PATTERNS = (
+    *EXPONENTIAL,
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
     r" {2,}",
     r"((?<=[a-z])(b+)|(c\(+d)e+)(f*)",
-    r"(a|aa)+$",
 )
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_common_patterns_are_accepted(tmp_path, pattern):
+def test_patterns_are_accepted_and_fail_on_a_text_that_takes_too_long(tmp_path, pattern):
     write_json(tmp_path / "tokenizer.json", piece_tokenizer(pattern=pattern))
     tokenizer = Tokenizer.load(tmp_path)
     assert tokenizer.tokenize("a") == ["a"]
-    if pattern == PATTERNS[-1]:
+    if pattern in EXPONENTIAL:
         with pytest.raises(ValueError, match="This tokenizer's settings fail"):
             tokenizer.tokenize("a" * 3000 + "!")
 

@@ -136,28 +136,13 @@ def test_safetensors_in_the_same_folder_are_preferred(folder, reference):
     assert bert_keras.BertBackbone.from_preset(folder).activation == "gelu"
 
 
-@pytest.mark.parametrize(
-    ("name", "lowercase"),
-    [
-        ("uncased_L-12_H-768_A-12", True),
-        ("wwm_uncased_L-24_H-1024_A-16", True),
-        ("cased_L-12_H-768_A-12", False),
-        ("multi_cased_L-12_H-768_A-12", False),
-        ("multilingual_L-12_H-768_A-12", True),
-        ("chinese_L-12_H-768_A-12", True),
-        ("mine", None),
-    ],
-)
 @pytest.mark.parametrize("further", [[], ["Upper"]])
-def test_the_folders_name_decides_about_lowercasing(tmp_path, name, lowercase, further):
-    folder = tmp_path / name
-    folder.mkdir()
-    write_vocabulary(folder / "vocab.txt", VOCABULARY + further)
-    expected = not further if lowercase is None else lowercase
-    for source in (folder, folder / "vocab.txt"):
-        assert lowercases(source) == expected
-    write_json(folder / "tokenizer_config.json", {"do_lower_case": not expected})
-    assert lowercases(folder) != expected
+def test_the_vocabulary_decides_about_lowercasing(tmp_path, further):
+    write_vocabulary(tmp_path / "vocab.txt", VOCABULARY + further)
+    for source in (tmp_path, tmp_path / "vocab.txt"):
+        assert lowercases(source) == (not further)
+    write_json(tmp_path / "tokenizer_config.json", {"do_lower_case": bool(further)})
+    assert lowercases(tmp_path) == bool(further)
 
 
 def lowercases(source):

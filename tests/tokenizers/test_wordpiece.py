@@ -58,9 +58,6 @@ REFUSED = [
     ("__call__", (pd.Series(["new", None], dtype=object),), r"texts\[1\] is None"),
     ("encode", ("new", ["york"]), "pair"),
     ("encode", (["new", "york"], ["york"]), "2 first, 1 second"),
-    ("encode_words", (["new", None],), r"words\[1\] is None"),
-    ("encode_words", ([["new"], [3]],), r"words\[1\]\[0\] is 3"),
-    ("encode_words", ("new york",), "`words`"),
 ]
 
 
@@ -71,13 +68,12 @@ def test_what_is_not_a_text_or_a_column_is_named(small, method, arguments, messa
 
 
 def test_empty_words_and_words_with_spaces_keep_their_ids(small):
-    encoding = small.encode_words(["new york!", "", "\u200d", "unaffable"])
-    assert encoding.pieces == ["[CLS]", "new", "york", "!", "un", "##aff", "##able", "[SEP]"]
-    assert encoding.word_ids == [None, 0, 0, 0, 3, 3, 3, None]
-    assert encoding.offsets[1:5] == [(0, 3), (4, 8), (8, 9), (0, 2)]
-    batch = small.encode_words([["new"], [], ["york", "new"]])
-    assert [row.ids for row in batch] == [[2, 9, 3], [2, 3], [2, 10, 9, 3]]
-    assert small.encode_words([]).ids == [2, 3]
+    [encoding] = small.encode_sentences([["new york!", "", "\u200d", "unaffable"]])
+    assert encoding.pieces == ["new", "york", "!", "un", "##aff", "##able"]
+    assert encoding.word_ids == [0, 0, 0, 3, 3, 3]
+    assert encoding.offsets[:4] == [(0, 3), (4, 8), (8, 9), (0, 2)]
+    batch = small.encode_sentences([["new"], [], ["york", "new"]])
+    assert [row.ids for row in batch] == [[9], [], [10, 9]]
 
 
 def test_added_tokens_are_never_split():
@@ -90,7 +86,7 @@ def test_added_tokens_are_never_split():
 def test_lone_surrogates_are_dropped_and_keep_their_place_in_offsets(small):
     assert small("new \ud800york\udc00") == [9, 10]
     assert small.encode("\ud83dnew").offsets[1] == (1, 4)
-    assert small.encode_words(["new\ud800", "york"]).ids == [2, 9, 10, 3]
+    assert [row.ids for row in small.encode_sentences([["new\ud800", "york"]])] == [[9, 10]]
     assert small.encode("new\ud800", "york").ids == [2, 9, 3, 10, 3]
 
 

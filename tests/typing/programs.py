@@ -73,7 +73,7 @@ def parts() -> keras.Model:
     assert_type(tokenizer.tokenize("a film"), list[str])
     assert_type(tokenizer.detokenize([5, 6]), str)
     tokenizer.encode("a film").offsets[0][0].bit_length()
-    tokenizer.encode_words(["a", "film"]).ids.upper()  # wrong
+    tokenizer.encode("a film").ids.upper()  # wrong
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=64, truncation="head_tail")
     bert_keras.TextPreprocessor("vocab.txt")  # wrong
     bert_keras.Tokenizer.load("folder", lowercase=False, mask_token="<mask>")
