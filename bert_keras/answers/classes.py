@@ -268,14 +268,13 @@ class ChoiceAnswerer(Answerer):
                 "Multiple choice takes a tuple of contexts and of their choices, (list of str, "
                 f"list of lists of str). Received: {type(texts).__name__} of length {len(texts)}."
             )
-        contexts = as_texts(texts[0], "contexts")
-        choices = texts[1].tolist() if isinstance(texts[1], np.ndarray) else texts[1]
+        contexts, choices = as_texts(texts[0], "contexts"), texts[1]
+        choices = choices.tolist() if isinstance(choices, np.ndarray) else choices
         choices = as_column(choices, "choices")
         check_not_empty(contexts, "There must be at least one context")
         rule = "There must be one list of choices for each context"
         check_same_length(rule, contexts=contexts, choices=choices)
-        names = [f"choices[{index}]" for index in range(len(choices))]
-        choices = [as_texts(as_column(x, n), n) for x, n in zip(choices, names, strict=True)]
+        choices = [as_texts(row, f"choices[{index}]") for index, row in enumerate(choices)]
         is_empty = [not row for row in choices]
         raise_at_first(is_empty, choices, "Each context needs at least one choice")
         return GroupRows.of_lists(self.packer, contexts, choices)

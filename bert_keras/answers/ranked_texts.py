@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import as_column, as_texts, check_same_length
+from ..checks import as_column, as_texts
 from .answerer import Answerer, Field, Option
 from .classes import SCORES, ClassAnswerer
 from .prompts import PROMPT, prompt_text
@@ -56,9 +56,7 @@ class ScoreAnswerer(_Queries):
         queries, texts = columns
         texts = as_column(texts, "texts")
         queries = [queries] * len(texts) if isinstance(queries, str) else queries
-        columns = as_column(queries, "queries"), texts
-        check_same_length("Each text needs a query", queries=columns[0], texts=texts)
-        return columns, False
+        return super().columns(queries, texts)
 
     def answers(self, arrays):
         return SCORES[self.settings["activation"]](arrays[:, 0])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import as_column, as_texts, check_pairs, check_same_length, raise_at_first
+from ..checks import as_column, as_texts, check_pairs
 from ..preprocessing.question_windows import QuestionWindows
 from ..preprocessing.windows import document_positions, max_context
 from .answerer import Answerer, Field, Option
@@ -231,20 +231,6 @@ def _collect(questions, logits, positions, found, null_scores, null_logits, size
     return results
 
 
-def check_not_blank(questions, contexts, unusable=()):
-    """Raises `ValueError` if a question or a context has no character but white space.
-
-    Args:
-        questions: list of str.
-        contexts: list of str.
-        unusable: indices that are not checked.
-    """
-    for name, texts in (("question", questions), ("context", contexts)):
-        is_blank = [not text.strip() and i not in unusable for i, text in enumerate(texts)]
-        advice = f"Leave out examples whose {name} is empty or blank."
-        raise_at_first(is_blank, texts, f"Every {name} needs text", advice)
-
-
 class SpanAnswerer(Answerer):
     """Spans of contexts that answer questions.
 
@@ -266,20 +252,16 @@ class SpanAnswerer(Answerer):
 
     def columns(self, *columns):
         """Returns questions and contexts; a str is the context of all questions."""
-        (questions, *_), is_one = super().columns(columns[0])
-        contexts = columns[1]
-        contexts = [contexts] * len(questions) if isinstance(contexts, str) else contexts
-        contexts = as_column(contexts, "context")
-        rule = "Questions and contexts must be equally many"
-        check_same_length(rule, question=questions, context=contexts)
-        return (questions, contexts), is_one
+        questions, contexts = columns
+        if isinstance(contexts, str) and not isinstance(questions, str):
+            contexts = [contexts] * len(as_column(questions, "question"))
+        return super().columns(questions, contexts)
 
     def encode(self, texts):
         questions, contexts = (as_texts(column) for column in texts)
         check_pairs(questions, contexts)
-        check_not_blank(questions, contexts)
         rows = self.windows(questions, contexts)
-        rows.check_has_tokens()
+        rows.check_has_text()
         return rows
 
     def windows(self, questions, contexts):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import as_column, check_type
+from ..checks import as_column, as_texts
 from ..preprocessing.word_windows import WordRows
 from ..tokenizers.words import find_words, join_words
 from .answerer import Answerer
@@ -126,14 +126,10 @@ def as_sentences(x):
         TypeError: a sentence is neither.
     """
     rows = [x] if isinstance(x, str) else as_column(x, "sentences")
-    return [row if isinstance(row, str) else _as_words(row, i) for i, row in enumerate(rows)]
-
-
-def _as_words(row, index):
-    words = as_column(row, f"sentence {index}")
-    for place, word in enumerate(words):
-        check_type(f"word {place} of sentence {index}", word, str, "a str")
-    return words
+    return [
+        row if isinstance(row, str) else as_texts(row, f"sentence {index}")
+        for index, row in enumerate(rows)
+    ]
 
 
 def place_words(tokenizer, sentences):

@@ -18,6 +18,9 @@ KINDS = ("query", "document")
 class _PromptedTexts(Answerer):
     """Texts after a prompt, which a subclass has as `before`."""
 
+    about = "Turn each text into a vector, into weights of tokens, or into a vector for each token."
+    example = "--input texts.csv --columns body --output vectors.npy"
+
     def texts(self, *columns):
         return [self.before + text for text in as_texts(columns[0])]
 
@@ -34,8 +37,6 @@ class EmbedAnswerer(_PromptedTexts):
         PROMPT,
         Option("dim", int, None, "How many values of each vector to keep.", is_checked=False),
     )
-    about = "Turn each text into a vector, into weights of tokens, or into a vector for each token."
-    example = "--input texts.csv --columns body --output vectors.npy"
     tag, does = "sentence-similarity", "maps texts to vectors"
     call = "embed(['A text.'])"
 
@@ -64,8 +65,6 @@ class SparseAnswerer(_PromptedTexts):
     method = "token_weights"
     setting_names = ("prompts", "default_prompt", "query_weights")
     options = (Option("top_k", int, None, "Number of tokens of a sparse vector.", 1), PROMPT)
-    about = EmbedAnswerer.about
-    example = EmbedAnswerer.example
     tag, does = "feature-extraction", "maps texts to sparse vectors"
     call = "token_weights('A text.', top_k=5)"
     command = "embed"
@@ -119,8 +118,6 @@ class TokenVectorsAnswerer(_PromptedTexts):
     )
     route = "token_vectors"
     options = (Option("kind", KINDS, "document", "Whether the texts are queries or documents."),)
-    about = EmbedAnswerer.about
-    example = EmbedAnswerer.example
     tag, does = "sentence-similarity", "maps the tokens of texts to vectors"
     call = "score('A query.', ['A text.'])"
 

@@ -166,7 +166,7 @@ class Masking:
         token_ids: Array,
         kinds: TokenKinds,
         generator: np.random.Generator,
-        padding_mask: Array | None = None,
+        padding_mask: Array,
         word_starts: Array | None = None,
     ) -> MaskedTokens:
         """Masks a batch of rows.
@@ -175,9 +175,7 @@ class Masking:
             token_ids: int `(batch, seq_len)`, with special tokens and padding.
             kinds: `TokenKinds` of the vocabulary.
             generator: `np.random.Generator`; the same state gives the same masks.
-            padding_mask: int or bool `(batch, seq_len)`, 1 for real tokens. None assumes that each
-                row ends with the `[SEP]` after its last ordinary token, and that all ordinary
-                tokens are real.
+            padding_mask: int or bool `(batch, seq_len)`, 1 for real tokens.
             word_starts: bool `(batch, seq_len)`, whether a word begins at this token; None to use
                 the vocabulary.
 
@@ -191,7 +189,7 @@ class Masking:
 
         >>> kinds = TokenKinds(4, np.arange(30) < 5, np.zeros(30, bool))
         >>> rows = np.array([[2, 10, 11, 12, 13, 3, 0, 0]])
-        >>> masked = Masking()(rows, kinds, np.random.default_rng(0))
+        >>> masked = Masking()(rows, kinds, np.random.default_rng(0), rows != 0)
         >>> masked.mask_positions.shape, int(masked.weights.sum())
         ((1, 2), 1)
         """
@@ -203,15 +201,9 @@ class Masking:
             f"Token ids must be from 0 to {vocabulary_size - 1}, the last of the vocabulary",
             "Tokenize the text with the same vocabulary.",
         )
-        is_candidate = ~kinds.is_special[token_ids]
-        if padding_mask is None:
-            columns = np.arange(token_ids.shape[1])
-            last = np.max(np.where(is_candidate, columns + 2, 0), axis=1, initial=0)
-            num_tokens = np.minimum(last, token_ids.shape[1])
-        else:
-            padding_mask = np.asarray(padding_mask).astype(bool)
-            is_candidate &= padding_mask
-            num_tokens = padding_mask.sum(axis=1)
+        padding_mask = np.asarray(padding_mask).astype(bool)
+        is_candidate = ~kinds.is_special[token_ids] & padding_mask
+        num_tokens = padding_mask.sum(axis=1)
         width = self.num_predictions(token_ids.shape[1])
         budgets = np.clip(np.rint(num_tokens * self.rate).astype(np.int64), 1, width)
         if self.strategy == "pieces":

@@ -40,8 +40,9 @@ class QuestionWindows(Rows):
             the other.
         first_columns: int64 `(num_windows,)`, the column of the window's first context token.
         lengths: int64 `(num_windows,)`, packed lengths.
-        without_tokens: dict from the indices of questions that cannot be answered to `("question",
-            text)` or `("context", text)`, the text of which the tokenizer leaves nothing.
+        without_text: dict from the indices of questions that cannot be answered to `("question",
+            text)` or `("context", text)`, the text that is blank or of which the tokenizer leaves
+            nothing.
 
     Raises:
         ValueError: there is no question, or `max_length` is too small.
@@ -60,33 +61,31 @@ class QuestionWindows(Rows):
         self._question_ids = Ragged(question_ids.values, question_ids.starts, kept_lengths)
 
         places = {text: place for place, text in enumerate(dict.fromkeys(contexts))}
-        self._text_of = np.array([places[text] for text in contexts], np.int64)
-        self._tokens, characters = _tokenize_with_offsets(tokenizer, list(places))
-        self._begins, self._ends = characters.T
-        offsets = np.split(characters, self._tokens.starts[1:])
-        self.offsets = [offsets[place] for place in self._text_of]
-        lengths = self._tokens.lengths[self._text_of]
-        self.without_tokens = {}
+        text_of = np.array([places[text] for text in contexts], np.int64)
+        tokens, characters = _tokenize_with_offsets(tokenizer, list(places))
+        offsets = np.split(characters, tokens.starts[1:])
+        self.offsets = [offsets[place] for place in text_of]
+        lengths = tokens.lengths[text_of]
+        self.without_text = {}
         inputs = ("context", contexts, lengths), ("question", questions, question_ids.lengths)
         for name, texts, counts in inputs:
-            self.without_tokens |= {int(i): (name, texts[i]) for i in np.flatnonzero(counts == 0)}
+            for index, (text, count) in enumerate(zip(texts, counts, strict=True)):
+                if not count or text.isspace():
+                    self.without_text[index] = name, text
         self.windows = cut_windows(lengths, room - kept_lengths, stride)
-        self._window_ids = self._tokens.take(self._text_of).windows(self.windows)
+        self._window_ids = tokens.take(text_of).windows(self.windows)
         columns = len(layout.before) + kept_lengths + len(layout.between)
         self.first_columns = columns[self.windows.documents]
         lengths = self.first_columns + self.windows.lengths + len(layout.after)
         super().__init__(lengths, packer.max_length)
 
-    def check_has_tokens(self):
-        """Raises `ValueError` if the tokenizer leaves nothing of a question or a context."""
-        if not self.without_tokens:
-            return
-        index = min(self.without_tokens)
-        name, text = self.without_tokens[index]
-        raise ValueError(
-            f"Every {name} needs a token. Received at the index {index}: {text[:60]!r}, of which "
-            "the tokenizer leaves nothing. Leave such examples out."
-        )
+    def check_has_text(self):
+        """Raises `ValueError` if a question or a context has no text."""
+        for index, (name, text) in sorted(self.without_text.items())[:1]:
+            raise ValueError(
+                f"Every {name} needs text. Received at the index {index}: {text[:60]!r}, which is "
+                "blank, or the tokenizer leaves nothing of it. Leave such examples out."
+            )
 
     def take(self, rows):
         """Returns some of the windows, which are not labelled yet; `rows` int64 `(size,)`."""
@@ -122,15 +121,12 @@ class QuestionWindows(Rows):
             Two int64 arrays `(size,)`, the first and the last token in the context. For a span that
             covers no token, such as white space, the last token comes before the first.
         """
-        texts = self._text_of[questions]
-        # Sorted keys, in which one text follows the other, find all places by one search.
-        step = 1 + int(self._ends.max(initial=0))
-        text_of_token = np.repeat(np.arange(len(self._tokens)), self._tokens.lengths)
-        end_keys = text_of_token * step + self._ends
-        begin_keys = text_of_token * step + self._begins
-        first = np.searchsorted(end_keys, texts * step + np.minimum(starts, step - 1), "right")
-        last = np.searchsorted(begin_keys, texts * step + np.minimum(ends, step - 1), "left") - 1
-        return first - self._tokens.starts[texts], last - self._tokens.starts[texts]
+        first, last = np.zeros((2, len(questions)), np.int64)
+        for row, question in enumerate(questions):
+            begins_of_tokens, ends_of_tokens = self.offsets[question].T
+            first[row] = np.searchsorted(ends_of_tokens, starts[row], "right")
+            last[row] = np.searchsorted(begins_of_tokens, ends[row], "left") - 1
+        return first, last
 
     def columns_of(self, first, last):
         """Returns the labels of each window: the first and last column of its question's answer.

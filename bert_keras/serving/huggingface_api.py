@@ -157,12 +157,12 @@ async def _zero_shot(ask, inputs, parameters, served):
     length, limit = len(template) + template.count("{}") * longest, served.settings.max_text
     message = f"parameters: hypotheses of at most {limit} characters. Received: {length}."
     check(length <= limit, message, 413)
+    settings = {"label_names": served.setting("label_names")}
+    options = {"labels": names, "hypothesis": template, "multi_label": parameters.multi_label}
     with refusing("parameters: candidate_labels, hypothesis_template: "):
-        entailment.entailment_columns(served.setting("label_names"))
-        hypotheses = entailment.check_hypotheses(names, template)
-    logits = await ask("logits", [(text, hypothesis) for hypothesis in hypotheses])
-    columns = served.setting("label_names"), names, parameters.multi_label
-    [answer] = entailment.entailment_answers(logits, *columns)
+        answerer = entailment.ZeroShotAnswerer(settings, None, **options)
+    logits = await ask("logits", list(zip(*answerer.texts([text]), strict=True)))
+    [answer] = answerer.answers(logits)
     return forms.labels_of(answer)
 
 

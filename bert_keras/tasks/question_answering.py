@@ -202,8 +202,8 @@ class QuestionAnswering(Task):
     def encode_texts(self, x, y=None, sample_weight=None, training=False):
         """Returns questions and contexts as rows of windows, see `Task`.
 
-        Examples whose answer has no tokens, or whose question or context has none, are left out of
-        training, with a warning.
+        Examples whose answer has no tokens, or whose question or context has no text, are left out
+        of training, with a warning.
         """
         if not training:
             return self.cut(x)
@@ -212,7 +212,6 @@ class QuestionAnswering(Task):
         check_has_labels(y, "QuestionAnswering", advice)
         questions, contexts = self._questions_of(x)
         starts, ends, unusable = question_examples.read_answers(contexts, y)
-        span_search.check_not_blank(questions, contexts, unusable)
         usable = np.array([i for i in range(len(questions)) if i not in unusable], np.int64)
         if not len(usable):
             question_examples.report(unusable, len(questions))
@@ -223,7 +222,7 @@ class QuestionAnswering(Task):
         documents = windows.windows.documents
         is_kept = starts[usable] < 0
         is_kept[documents[columns[0] > 0]] = True
-        is_kept[list(windows.without_tokens)] = False
+        is_kept[list(windows.without_text)] = False
         question_examples.report(unusable | {*usable[~is_kept].tolist()}, len(questions))
         rows = np.flatnonzero(is_kept[documents])
         sample_weight = take_weights(sample_weight, usable[documents[rows]])

@@ -121,7 +121,7 @@ def rows_of_sevens(num_rows, length):
 def test_every_token_is_equally_likely_to_be_chosen():
     token_ids = rows_of_sevens(20000, 23)
     token_ids[:, 11] = SEP
-    masked = Masking()(token_ids, KINDS, np.random.default_rng(2))
+    masked = Masking()(token_ids, KINDS, np.random.default_rng(2), token_ids != PAD)
     counts = is_chosen(token_ids, masked).sum(axis=0)
     assert counts.sum() == 20000 * 3
     for count in counts[token_ids[0] == 7]:
@@ -150,7 +150,7 @@ def test_a_segmenters_words_override_those_of_the_vocabulary():
     token_ids = np.tile([CLS, *range(10, 18), SEP], (500, 1))
     starts = np.tile([1, 1, 0, 1, 0, 0, 0, 1, 0, 1], (500, 1))
     settings = Masking(rate=0.4, strategy="whole_words", mask_share=1.0, random_share=0.0)
-    masked = settings(token_ids, KINDS, np.random.default_rng(0), word_starts=starts)
+    masked = settings(token_ids, KINDS, np.random.default_rng(0), token_ids != PAD, starts)
     seen = {tuple(np.flatnonzero(row == MASK)) for row in masked.token_ids}
     assert seen == {(1, 2, 7, 8), (3, 4, 5, 6)}
 
@@ -170,7 +170,7 @@ def test_n_grams_are_runs_of_words_whose_tokens_are_replaced_one_by_one():
     # So few of so many words that runs seldom meet, and the last is seldom cut.
     token_ids = rows_of_sevens(500, 402)
     settings = Masking(rate=0.05, strategy="n_grams", mask_share=0.5, random_share=0.5)
-    masked = settings(token_ids, KINDS, np.random.default_rng(4))
+    masked = settings(token_ids, KINDS, np.random.default_rng(4), token_ids != PAD)
     chosen = np.pad(is_chosen(token_ids, masked), ((0, 0), (1, 1)))
     num_runs = np.sum(np.diff(chosen.astype(int), axis=1) == 1)
     assert abs(chosen.sum() / num_runs - 18 / 11) < 0.12
@@ -185,7 +185,7 @@ def test_spans_have_the_lengths_of_their_distribution():
     # So few of so many words that spans seldom meet, and the last is seldom cut.
     token_ids = rows_of_sevens(100, 2002)
     settings = Masking(rate=0.05, strategy="spans", mask_share=1.0, random_share=0.0)
-    masked = settings(token_ids, KINDS, np.random.default_rng(4))
+    masked = settings(token_ids, KINDS, np.random.default_rng(4), token_ids != PAD)
     hidden = np.pad(masked.token_ids == MASK, ((0, 0), (1, 1))).astype(int)
     lengths = [np.nonzero(np.diff(hidden, axis=1) == sign)[1] for sign in (1, -1)]
     found = np.bincount(lengths[1] - lengths[0], minlength=12)[1:11] / len(lengths[0])
@@ -226,7 +226,8 @@ def test_max_predictions_is_a_limit_and_the_width():
 @by_strategy
 def test_a_short_row_has_one_prediction_and_an_empty_one_none(strategy):
     token_ids = np.array([[CLS, 7, SEP, 0], [CLS, SEP, 0, 0], [0, 0, 0, 0]])
-    masked = Masking(strategy=strategy)(token_ids, KINDS, np.random.default_rng(0))
+    padding_mask = token_ids != PAD
+    masked = Masking(strategy=strategy)(token_ids, KINDS, np.random.default_rng(0), padding_mask)
     assert masked.weights.tolist() == masked.mask_positions.tolist() == [[1], [0], [0]]
 
 

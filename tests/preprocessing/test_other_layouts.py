@@ -58,7 +58,7 @@ def test_whole_words_of_the_text_are_masked(byte_pair, shuffle):
         inside = hidden[:, words == word]
         np.testing.assert_array_equal(inside.all(axis=1), inside.any(axis=1))
     with pytest.raises(ValueError, match="need `word_starts`"):
-        rows.masking(inputs["token_ids"], kinds, np.random.default_rng(0))
+        rows.masking(inputs["token_ids"], kinds, np.random.default_rng(0), inputs["padding_mask"])
 
 
 def test_questions_and_contexts_are_packed_in_the_layout(preprocessor, byte_pair):

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.once
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 KINDS = TokenKinds(4, np.arange(9) < 5, np.zeros(9, bool))
+ROW = np.array([[2, 9, 3]])
 BERT, ROBERTA = Layout((2,), (3,), (3,), 1), Layout((0,), (2, 2), (2,), 0)
 
 
@@ -56,7 +57,7 @@ REFUSALS = [
     (lambda: Masking(mask_share=0.8, random_share=0.3), "share.*Received"),
     (lambda: kinds(*SPECIAL_TOKENS[:4], "a"), "hold a `mask_token`. Received: 5 tokens without"),
     (lambda: kinds(*SPECIAL_TOKENS), "more than special tokens"),
-    (lambda: Masking()(np.array([[2, 9, 3]]), KINDS, np.random.default_rng(0)), "0 to 8"),
+    (lambda: Masking()(ROW, KINDS, np.random.default_rng(0), ROW), "0 to 8"),
     # Packing
     (lambda: packed(ONE, max_length=1), r"`max_length` must be an int from 2\. Received: 1"),
     (lambda: packed(ONE, ONE, max_length=2), r"`max_length` must be an int from 3\. Received: 2"),

@@ -24,7 +24,8 @@ def test_words_of_a_text_have_the_text_s_pieces():
     tokenizer = WordPieceTokenizer(VOCABULARY)
     text = "Don't stops [MASK] don\x00t  \u200b't. İ straße e\u0301t"
     words = [text[start:end] for start, end in place_words(tokenizer, [text])[0][1]]
-    assert tokenizer.encode_words(words).ids == tokenizer.encode(text).ids
+    [encoding] = tokenizer.encode_sentences([words])
+    assert encoding.ids == tokenizer(text)
 
 
 def test_words_keep_the_marks_that_a_lower_casing_tokenizer_strips():
