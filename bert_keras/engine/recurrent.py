@@ -32,28 +32,16 @@ def lstm(x, kernel, recurrent_kernel, bias):
         return _lstm_on_torch(x, kernel, recurrent_kernel, bias)
     gates = ops.transpose(ops.matmul(x, kernel) + bias, (1, 0, 2))
     state = ops.zeros_like(ops.matmul(gates[0], ops.transpose(recurrent_kernel)))
-    if _BACKEND == "jax":
-        from jax import lax
 
-        # The kernel is in the carry: outside a compiled function, JAX would compile the loop again
-        # for each new function that holds it.
-        outputs = lax.scan(_step, (state, state, recurrent_kernel), gates)[1]
-    else:
+    def step(carry, gates):
+        output, cell = carry
+        i, f, g, o = ops.split(gates + ops.matmul(output, recurrent_kernel), 4, axis=-1)
+        cell = ops.sigmoid(f) * cell + ops.sigmoid(i) * ops.tanh(g)
+        carry = ops.sigmoid(o) * ops.tanh(cell), cell
+        return carry, carry  # On TensorFlow, Keras's outputs must have the form of the state.
 
-        def step(carry, x):
-            carry = _step((*carry, recurrent_kernel), x)[0][:2]
-            return carry, carry
-
-        outputs = ops.scan(step, (state, state), gates)[1][0]
+    outputs, _ = ops.scan(step, (state, state), gates)[1]
     return ops.transpose(outputs, (1, 0, 2))
-
-
-def _step(carry, gates):
-    output, cell, kernel = carry
-    i, f, g, o = ops.split(gates + ops.matmul(output, kernel), 4, axis=-1)
-    cell = ops.sigmoid(f) * cell + ops.sigmoid(i) * ops.tanh(g)
-    output = ops.sigmoid(o) * ops.tanh(cell)
-    return (output, cell, kernel), output
 
 
 def _lstm_on_torch(x, kernel, recurrent_kernel, bias):

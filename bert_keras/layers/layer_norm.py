@@ -1,5 +1,7 @@
 """Layer normalization that keeps few tensors in memory for its gradient."""
 
+import functools
+
 import keras
 from keras import ops
 
@@ -10,16 +12,16 @@ from bert_keras.engine.remat import with_gradient
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class LayerNorm(DirectCall, keras.layers.LayerNormalization):
-    """`keras.layers.LayerNormalization` over the last axis. Training keeps only its input.
+    """`keras.layers.LayerNormalization` over the last axis. JAX and PyTorch keep only its input.
 
     `output = gamma (x - mean) / sqrt(variance + epsilon) + beta`. With the
     normalized input `h` and `d = gamma * upstream`, the gradient is
 
     `(d - mean(d) - h mean(d h)) / sqrt(variance + epsilon)`.
 
-    From Keras's formula, JAX and TensorFlow would derive a gradient that keeps up to five tensors
-    of the input's size. PyTorch's own kernel is used there. With another axis, without `gamma`, or
-    with `rms_scaling`, this is Keras's layer. Keras's `rms_scaling` is not RMSNorm.
+    From Keras's formula, JAX would derive a gradient that keeps up to five tensors of the input's
+    size. PyTorch's own kernel is called directly. On TensorFlow, with another axis, without
+    `gamma`, or with `rms_scaling`, this is Keras's layer. Keras's `rms_scaling` is not RMSNorm.
 
     Args:
         **kwargs: those of `keras.layers.LayerNormalization`.
@@ -43,29 +45,20 @@ class LayerNorm(DirectCall, keras.layers.LayerNormalization):
             self.axis = [-1]
 
     def call(self, inputs):
-        if self.axis != [-1] or not self.scale or self.rms_scaling:
+        backend = keras.backend.backend()
+        is_usual = self.axis == [-1] and self.scale and not self.rms_scaling
+        if backend == "tensorflow" or not is_usual:
             return super().call(inputs)
-        if keras.backend.backend() == "torch":
+        if backend == "torch":
             gamma = kernels.value_of(self.gamma)
             if inputs.dtype != gamma.dtype:
                 return super().call(inputs)
             return kernels.layer_norm(inputs, gamma, self.beta, self.epsilon)
         weights = (w if w is None else ops.convert_to_tensor(w) for w in (self.gamma, self.beta))
-        normalize = with_gradient(self._normalize, lambda *args: _gradient(*args, self.epsilon))
+        formula = functools.partial(ops.layer_normalization, axis=-1, epsilon=self.epsilon)
+        normalize = with_gradient(formula, lambda *args: _gradient(*args, self.epsilon))
         outputs = normalize(ops.convert_to_tensor(inputs), *weights)
         return ops.cast(outputs, self.compute_dtype)
-
-    def _normalize(self, x, gamma, beta):
-        if keras.backend.backend() != "tensorflow":
-            return ops.layer_normalization(x, gamma, beta, axis=-1, epsilon=self.epsilon)
-        # A third of the operations of Keras 3.15, so that graphs are traced sooner. Its
-        # `x * scale - mean * scale` is inexact where `x` is near its mean; this is not.
-        dtype = keras.backend.result_type(x.dtype, "float32")
-        x, gamma = ops.cast(x, dtype), ops.cast(gamma, dtype)
-        centred = x - ops.mean(x, axis=-1, keepdims=True)
-        variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
-        outputs = centred * (ops.rsqrt(variance + self.epsilon) * gamma)
-        return outputs if beta is None else outputs + ops.cast(beta, dtype)
 
 
 @kernels.computed_once

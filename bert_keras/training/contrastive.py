@@ -10,6 +10,7 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_choice, check_number
+from bert_keras.engine import kernels
 from bert_keras.training.losses import WeightedLoss
 from bert_keras.training.similarities import SIMILARITIES, cosine, similarity_matrix
 from bert_keras.types import Similarity, Tensor
@@ -84,10 +85,10 @@ class MultipleNegativesRanking(WeightedLoss):
         group = ops.reshape(y_true, (-1,))
         is_same = ops.logical_and(group[:, None] == group, row[:, None] != row)
         to_positives = ops.where(is_same, ops.cast(-1e9, scores.dtype), scores[:, :batch])
-        forward = _crossentropy(row, ops.concatenate([to_positives, scores[:, batch:]], axis=1))
+        forward = kernels.crossentropy(row, ops.concatenate([to_positives, scores[:, batch:]], axis=1))
         if not self.symmetric:
             return forward
-        return 0.5 * (forward + _crossentropy(row, ops.transpose(to_positives)))
+        return 0.5 * (forward + kernels.crossentropy(row, ops.transpose(to_positives)))
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -173,7 +174,3 @@ def check_num_texts(vectors: Tensor, least: int, most: int | None = None) -> Non
             f"The loss needs the vectors of {required} texts for each row, (batch, num_texts, "
             f"hidden_dim). Received: shape {shape}. Pass {required} columns of texts to `fit`."
         )
-
-
-def _crossentropy(labels, logits):
-    return ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
