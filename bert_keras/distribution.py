@@ -78,13 +78,12 @@ def _start_jax(devices):
 def _start_torch(devices):
     import torch
 
-    distributed = torch.distributed
-    if is_launched() and not distributed.is_initialized():
+    if is_launched() and not torch.distributed.is_initialized():
+        backends = "gloo"
         if torch.cuda.is_available():
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-        # Values that a run reads as Python numbers stay on the CPU.
-        has_gpu = torch.cuda.is_available()
-        distributed.init_process_group("cpu:gloo,cuda:nccl" if has_gpu else "gloo")
+            backends = "cpu:gloo,cuda:nccl"  # What a run reads as Python numbers stays on the CPU.
+        torch.distributed.init_process_group(backends)
     num_processes = process()[1]
     advice = f"Start a process for each: torchrun --nproc_per_node {devices} program.py"
     _check_available(devices, num_processes, True, advice)
@@ -460,10 +459,9 @@ def summed(gradients: Sequence[Any]) -> Sequence[Any]:
         for handle, gradient in zip(handles, present, strict=True):
             handle.wait()
             gradient /= count
-    else:
-        sums = iter(replica.all_reduce("SUM", present) if present else ())
-        return [gradient if gradient is None else next(sums) for gradient in gradients]
-    return gradients
+        return gradients
+    sums = iter(replica.all_reduce("SUM", present) if present else ())
+    return [gradient if gradient is None else next(sums) for gradient in gradients]
 
 
 def rescale_by_weight(loss: Any, weights: Any) -> Any:

@@ -74,12 +74,6 @@ def fused_attention(query, key, value, mask=None, bias=None, scale=None, dropout
             sizes = ops.shape(query)[1], ops.shape(key)[1]
             mask = ops.broadcast_to(mask, (*ops.shape(mask)[:2], *sizes))
         return ops.dot_product_attention(query, key, value, bias=bias, mask=mask, scale=scale)
-    # One text has no padding. A graph cannot depend on that. In a compiled one, checking for the
-    # inference mode would break the graph.
-    is_graph = torch.compiler.is_compiling() or torch.jit.is_tracing()
-    may_check_mask = mask is not None and not is_graph and torch.is_inference_mode_enabled()
-    if may_check_mask and mask.is_cpu and mask.all():
-        mask = None
     # Not through Keras, which cannot pass a dropout rate, or a bias beside a mask.
     if mask is not None:
         dtype = query.dtype

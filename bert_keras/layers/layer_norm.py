@@ -38,8 +38,7 @@ class LayerNorm(DirectCall, keras.layers.LayerNormalization):
 
     def build(self, input_shape):
         """Makes the weights. The last axis stays the last for inputs of another rank."""
-        last = len(input_shape) - 1
-        is_last = self.axis in (-1, last, [-1], [last])
+        is_last = self.axis in (-1, [-1])
         super().build(input_shape)
         if is_last:  # Keras 3.16 replaces -1 by the number of the axis.
             self.axis = [-1]

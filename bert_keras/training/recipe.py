@@ -306,15 +306,13 @@ class TrainingConfig:
         if epochs > initial_epoch == 0:
             task.prepare_head(data)
         note = self._start(task, steps, epochs, initial_epoch)
-        if callbacks:
-            callbacks = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks]
-            if self.has_schedule:
-                _check_callbacks(callbacks)
+        callbacks = keras.tree.flatten(callbacks or [])  # As Keras does.
+        if self.has_schedule:
+            _check_callbacks(callbacks)
         state, self._random_state = self._random_state, None
-        has_one_loader = steps_per_epoch is not None
-        before = [] if state is None else [RestoreState(state, has_one_loader=has_one_loader)]
+        before = [] if state is None else [RestoreState(state, steps_per_epoch is not None)]
         after = [PerProcessRng()] if is_distributed(task) else []
-        return epochs, [*before, *(callbacks or ()), *after], note
+        return epochs, [*before, *callbacks, *after], note
 
     def _start(self, task, steps, epochs, initial_epoch):
         """Makes the optimizer of a new run, or stretches the schedule of a continued run.

@@ -12,6 +12,7 @@ import numpy as np
 from bert_keras import distribution
 from bert_keras.checks import check_int
 from bert_keras.engine.atomic_files import reading, replacing, write_json
+from bert_keras.engine.train_step import build_optimizer
 from bert_keras.training.callbacks import BatchCounter
 from bert_keras.training.random_state import RestoreState, as_json
 
@@ -111,17 +112,13 @@ class TrainingCheckpoint(BatchCounter):
         """
         if self._source is not None:
             self.set_model(model)
-            self._build_optimizer()
+            build_optimizer(model)
             self._restore()
 
     # During fit
 
-    def _build_optimizer(self):
-        if not self.model.optimizer.built:
-            self.model.optimizer.build(self.model.trainable_variables)
-
     def on_train_begin(self, logs=None):
-        self._build_optimizer()
+        build_optimizer(self.model)
         self._set_random_state(as_json(self.model))
         self.batches_done = 0
 
