@@ -12,16 +12,14 @@ Remove when `test_keras_s_adamw_is_many_passes_over_memory_on_pytorch` and
 import keras
 
 
-def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate, epsilon, zero):
+def tensorflow_step(variable, gradient, momentum, velocity, scalars):
     """Updates a TensorFlow variable and its moments in place with TensorFlow's Adam kernel.
 
     Args:
         variable, momentum, velocity: `tf.Variable`s of one shape.
         gradient: dense tensor of the same shape.
-        beta_1, beta_2: scalars.
-        rate: scalar, the learning rate with both bias corrections.
-        epsilon: scalar, added to the uncorrected `sqrt(v)`.
-        zero: scalar 0. A constant of each variable's own would be an operation of the graph.
+        scalars: dict of the scalars of a step, see `AdamW._scalars`. `zero` is one of them, since a
+            constant of each variable's own would be an operation of the graph.
     """
     import tensorflow as tf
 
@@ -29,13 +27,13 @@ def tensorflow_step(variable, gradient, momentum, velocity, beta_1, beta_2, rate
         var=variable.handle,
         m=momentum.handle,
         v=velocity.handle,
-        # The bias corrections are part of `rate`, because they may differ between variables.
-        beta1_power=zero,
-        beta2_power=zero,
-        lr=rate,
-        beta1=beta_1,
-        beta2=beta_2,
-        epsilon=epsilon,
+        # The bias corrections are part of the rate and of epsilon.
+        beta1_power=scalars["zero"],
+        beta2_power=scalars["zero"],
+        lr=scalars["rate"] * scalars["correction"],
+        beta1=scalars["beta_1"],
+        beta2=scalars["beta_2"],
+        epsilon=scalars["epsilon"],
         grad=gradient,
     )
 

@@ -220,8 +220,7 @@ class AdamW(keras.optimizers.Optimizer):
                 ops.cast(gradient, "float32") * scalars["gradient"],
                 momentum.value,
                 velocity.value,
-                **{name: scalars[name] for name in ("beta_1", "beta_2", "epsilon", "zero")},
-                rate=scalars["rate"] * scalars["correction"],
+                scalars,
             )
             return
         scalars = {name: ops.cast(value, momentum.dtype) for name, value in scalars.items()}
