@@ -85,7 +85,9 @@ class MultipleNegativesRanking(WeightedLoss):
         group = ops.reshape(y_true, (-1,))
         is_same = ops.logical_and(group[:, None] == group, row[:, None] != row)
         to_positives = ops.where(is_same, ops.cast(-1e9, scores.dtype), scores[:, :batch])
-        forward = kernels.crossentropy(row, ops.concatenate([to_positives, scores[:, batch:]], axis=1))
+        forward = kernels.crossentropy(
+            row, ops.concatenate([to_positives, scores[:, batch:]], axis=1)
+        )
         if not self.symmetric:
             return forward
         return 0.5 * (forward + kernels.crossentropy(row, ops.transpose(to_positives)))
