@@ -95,11 +95,6 @@ def test_wrong_rows_are_refused_by_file_and_line(write, records, message):
         read_multiple_choice(write("t.jsonl", records))
 
 
-def test_a_csv_row_cut_short_is_refused(write):
-    with pytest.raises(ValueError, match=r"line 2: .* as the first, 11, not 2"):
-        read_multiple_choice(write("t.csv", f"{HEADER}\n0,a\n"))
-
-
 def test_taking_examples_keeps_choices_and_labels_together(write):
     examples = read_multiple_choice(write("c.jsonl", [commonsense(3, x) for x in "ABC"]))
     assert examples.take([2, 0]).labels.tolist() == [2, 0]

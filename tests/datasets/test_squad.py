@@ -1,8 +1,6 @@
 """Question answering files in SQuAD's format: answers, spans, and what is refused."""
 
 import copy
-import gzip
-import json
 
 import pytest
 
@@ -57,13 +55,6 @@ def test_answers_that_are_not_at_their_start_are_reported_and_not_trained_on(wri
         ("q1", "", 3, ""),
         ("q2", "Europe.", -7, ""),
     ]
-
-
-def test_compressed_files_and_questions_without_labels_are_read(write):
-    text = json.dumps(squad({"id": "q", "question": "?"}), ensure_ascii=False)
-    path = write("t.json.gz", gzip.compress(text.encode("utf-8-sig")))
-    [example] = read_squad(path).examples
-    assert (example.context, example.answers) == (CONTEXT, ())
 
 
 def changed(change):
