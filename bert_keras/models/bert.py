@@ -1,6 +1,5 @@
 """BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding."""
 
-import functools
 from typing import Unpack
 
 import keras
@@ -120,6 +119,12 @@ def bert_encoder(backbone, blocks=None, **options):
     return Encoder(blocks, remat=backbone.remat, dtype=dtype, name="encoder", **options)
 
 
+def bert_norm(backbone, name, **options):
+    """Returns a norm with the epsilon of a backbone, see `LayerNorm`."""
+    options |= {"epsilon": backbone.layer_norm_epsilon, "dtype": backbone.dtype_policy}
+    return LayerNorm(name=name, **options)
+
+
 def bert_block(backbone, name, block_class=EncoderBlock, attention=None, feed_forward=FeedForward):
     """Returns a block of BERT's encoder with the settings of a backbone, for other families too.
 
@@ -134,14 +139,11 @@ def bert_block(backbone, name, block_class=EncoderBlock, attention=None, feed_fo
         attention = layer_for(
             backbone, SelfAttention, "attention", "num_heads", dropout=backbone.attention_dropout
         )
-    norm = functools.partial(
-        LayerNorm, epsilon=backbone.layer_norm_epsilon, dtype=backbone.dtype_policy
-    )
     return block_class(
         attention,
         layer_for(backbone, feed_forward, "feed_forward", "intermediate_dim", "activation"),
-        norm(name="attention_norm"),
-        norm(name="feed_forward_norm"),
+        bert_norm(backbone, "attention_norm"),
+        bert_norm(backbone, "feed_forward_norm"),
         dropout=backbone.dropout,
         dtype=backbone.dtype_policy,
         name=name,

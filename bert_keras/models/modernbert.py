@@ -6,10 +6,9 @@ import keras
 
 from bert_keras.layers.encoder import EncoderBlock
 from bert_keras.layers.feed_forward import GatedFeedForward
-from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.layers.rotary_attention import RotaryAttention
 from bert_keras.models.backbone import Backbone
-from bert_keras.models.bert import bert_embeddings, bert_encoder
+from bert_keras.models.bert import bert_embeddings, bert_encoder, bert_norm
 from bert_keras.models.model import layer_for
 from bert_keras.types import LayerOptions
 
@@ -102,7 +101,8 @@ class ModernBertBackbone(Backbone):
             self, dropout=self.embedding_dropout, has_positions=False, center=False
         )
         blocks = [self._block(i) for i in range(num_layers)]
-        self.encoder = bert_encoder(self, blocks, norm=self._norm("final_norm"))
+        norm = bert_norm(self, "final_norm", center=False)
+        self.encoder = bert_encoder(self, blocks, norm=norm)
         self.build((None, None))
 
     def _block(self, i):
@@ -121,16 +121,12 @@ class ModernBertBackbone(Backbone):
             layer_for(
                 self, GatedFeedForward, "feed_forward", "intermediate_dim", "activation", "dropout"
             ),
-            self._norm("attention_norm") if i else None,
-            self._norm("feed_forward_norm"),
+            bert_norm(self, "attention_norm", center=False) if i else None,
+            bert_norm(self, "feed_forward_norm", center=False),
             norm_first=True,
             dtype=self.dtype_policy,
             name=f"layer_{i}",
         )
-
-    def _norm(self, name):
-        epsilon = self.layer_norm_epsilon
-        return LayerNorm(epsilon=epsilon, center=False, dtype=self.dtype_policy, name=name)
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
