@@ -54,7 +54,7 @@ def learning_curves(
     """
     values = getattr(history, "history", history)
     names = list(dict.fromkeys(name.removeprefix("val_") for name in values))
-    with _drawing() as plt:
+    with _drawing(path) as plt:
         figure, axes = _panels(plt, len(names), min(4, len(names)), (3.6, 3.2))
         for axis, name in zip(axes, names, strict=True):
             axis.set_title(name)
@@ -66,7 +66,7 @@ def learning_curves(
                     axis.plot(epochs, values[key], marker="o", label=label)
                     axis.set(xlabel="epoch", xticks=epochs)
                     axis.legend()
-    return _finished(figure, path)
+    return figure
 
 
 def training_log(lines: Sequence[Mapping[str, float]], path: Path | None = None) -> Figure:
@@ -77,7 +77,7 @@ def training_log(lines: Sequence[Mapping[str, float]], path: Path | None = None)
         path: str or path of a picture, or `None`.
     """
     titles = ("loss", "accuracy", "learning_rate")
-    with _drawing() as plt:
+    with _drawing(path) as plt:
         figure, axes = _panels(plt, len(titles), len(titles), (4.5, 3.5))
         for axis, title in zip(axes, titles, strict=True):
             for key in sorted({key for line in lines for key in line if key.endswith(title)}):
@@ -86,7 +86,7 @@ def training_log(lines: Sequence[Mapping[str, float]], path: Path | None = None)
                 axis.plot(*zip(*points, strict=True), style, label=key, markersize=3)
             axis.set(xlabel="step", title=title)
             axis.legend(fontsize=6)
-    return _finished(figure, path)
+    return figure
 
 
 # Answers
@@ -111,7 +111,7 @@ def confusion_matrix(
     for pair in zip(true, predicted, strict=True):
         matrix[tuple(numbers.get(label, label) for label in pair)] += 1
     ticks = {"ticks": range(len(numbers)), "labels": label_names}
-    with _drawing() as plt:
+    with _drawing(path) as plt:
         size = 2.2 + 0.7 * len(label_names)
         figure, axis = plt.subplots(figsize=(size + 0.6, size), layout="constrained")
         # The square root, since one class often has most of the examples.
@@ -122,7 +122,7 @@ def confusion_matrix(
         for row, column in np.ndindex(*matrix.shape):
             colour = "white" if matrix[row, column] > matrix.max() / 4 else "black"
             axis.text(column, row, matrix[row, column], ha="center", va="center", color=colour)
-    return _finished(figure, path)
+    return figure
 
 
 def similarities(cosines: ArrayLike, alike: ArrayLike, path: Path | None = None) -> Figure:
@@ -134,14 +134,14 @@ def similarities(cosines: ArrayLike, alike: ArrayLike, path: Path | None = None)
         path: str or path of a picture, or `None`.
     """
     cosines, alike = np.asarray(cosines), np.asarray(alike, bool)
-    with _drawing() as plt:
+    with _drawing(path) as plt:
         figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
         bins = np.linspace(min(-0.2, cosines.min()), 1, 40)
         for name, chosen in (("alike", alike), ("others", ~alike)):
             axis.hist(cosines[chosen], bins, alpha=0.6, density=True, label=name)
         axis.set(xlabel="cosine", ylabel="density")
         axis.legend()
-    return _finished(figure, path)
+    return figure
 
 
 # What a model looks at
@@ -172,7 +172,7 @@ def attention(
     num_columns = min((3, 4, 2), key=lambda n: (-len(maps) % n, -n if len(maps) > n else 0))
     num_columns = min(num_columns, len(maps))
     size = 1.0 + 0.19 * len(tokens)
-    with _drawing() as plt:
+    with _drawing(path) as plt:
         figure, axes = _panels(plt, len(maps), num_columns, (size, size), (2.0, 1.5))
         # The square root, since the last token often has most of the weight.
         norm = plt.matplotlib.colors.PowerNorm(0.5, vmin=0, vmax=float(np.max(maps)))
@@ -183,7 +183,7 @@ def attention(
             axis.set_yticks(range(len(tokens)), tokens, fontsize=9)
         figure.colorbar(image, ax=axes, shrink=0.6, label="weight (colours by its square root)")
         figure.suptitle(f"Attention, {title} (rows attend to columns)")
-    return _finished(figure, path)
+    return figure
 
 
 def attention_of(task: Task, text: str, pair: str | None = None) -> tuple[list[str], Array]:
@@ -312,22 +312,19 @@ FONTS = (
 
 
 @contextlib.contextmanager
-def _drawing():
-    """Yields matplotlib's pyplot, which takes characters that its font lacks from `FONTS`."""
+def _drawing(path=None):
+    """Yields matplotlib's pyplot, then closes its figure, and writes it if there is a path.
+
+    Characters that the font lacks are taken from `FONTS`.
+    """
     plt = require("matplotlib.pyplot", "draw pictures", extra="plots")
     installed = {x.name for x in plt.matplotlib.font_manager.fontManager.ttflist}
     families = [*plt.rcParams["font.family"], *(name for name in FONTS if name in installed)]
     with plt.rc_context({"font.family": families}):
         yield plt
-
-
-def _finished(figure, path):
-    """Closes a figure in pyplot, writes it if there is a path, and returns it."""
-    import matplotlib.pyplot as plt
-
+        figure = plt.gcf()
     if path is not None:
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         with replacing(path) as temporary:
             figure.savefig(temporary, dpi=120)
     plt.close(figure)
-    return figure
