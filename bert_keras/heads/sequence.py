@@ -72,7 +72,8 @@ class SequenceHead(Head):
         vector = pool(outputs, padding_mask, self.pooling)
         if training and self.dropout_first:
             vector = self.drop(vector, training=True)
-        vector = self.through_hidden(vector)
+        if self.hidden is not None:
+            vector = self.through_hidden(vector)
         if training:
             vector = self.drop(vector, training=True)
         return call_layer(self.dense, vector)

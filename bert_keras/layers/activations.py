@@ -81,7 +81,9 @@ def get_activation(activation: Activation | None) -> Callable[[Tensor], Tensor]:
     Raises:
         ValueError: the name is unknown.
     """
-    functions = {"gelu": gelu, "gelu_tanh": gelu_tanh}
+    # PyTorch keeps only the input anyway.
+    exact = keras.activations.gelu if keras.backend.backend() == "torch" else gelu
+    functions = {"gelu": exact, "gelu_tanh": gelu_tanh}
     if isinstance(activation, str) and activation in functions:
         return functions[activation]
     return keras.activations.get(activation)

@@ -216,8 +216,9 @@ class Encoder(LayerWithSublayers):
         training: bool | None = None,
         first_token_only: bool = False,
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]:
-        shared = {layer.name: layer(hidden_states) for layer in self.shared}
-        all_hidden_states, all_attentions = [hidden_states], []
+        all_hidden_states, all_attentions, shared = [hidden_states], [], {}
+        for layer in self.shared:
+            shared[layer.name] = layer(hidden_states)
         options = {"training": training, "attention_mask": attention_mask}
         for i, block in enumerate(self.blocks, start=1):
             if first_token_only and self._last_can_skip and i == len(self.blocks):

@@ -201,10 +201,10 @@ class Backbone(KeepsArguments, LoraMixin, BuiltModel):
     def check_inputs(self, inputs):
         """Raises when a dict of inputs does not fit; tensors must not be too long either."""
         super().check_inputs(inputs)
-        shape = getattr(inputs[TOKEN_IDS], "shape", ())
+        longest, shape = self.max_sequence_length, getattr(inputs[TOKEN_IDS], "shape", ())
         # On JAX, tokens without a position would be NaN.
-        if shape and isinstance(shape[-1], int):
-            check_length(shape[-1], self.max_sequence_length)
+        if longest and shape and isinstance(shape[-1], int) and shape[-1] > longest:
+            check_length(shape[-1], longest)
 
     def check_arrays(self, inputs: Inputs, num_axes: int = 2) -> None:
         """Raises `TypeError` or `ValueError` when NumPy inputs do not fit this backbone's tables.
