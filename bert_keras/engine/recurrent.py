@@ -72,3 +72,10 @@ def _any_length():
     from torch.export._patches import register_lstm_while_loop_decomposition
 
     return register_lstm_while_loop_decomposition()
+
+
+if _BACKEND == "jax":
+    import jax
+
+    # Otherwise every call outside a compiled function would compile its loop.
+    lstm = jax.jit(lstm)

@@ -129,6 +129,11 @@ def test_the_lstm_is_pytorchs_on_packed_sequences():
     packed = pack_padded_sequence(torch.tensor(x), lengths, True, enforce_sorted=False)
     expected, _ = pad_packed_sequence(theirs(packed)[0], batch_first=True)
     assert_close(to_numpy(ours(x, lengths)), expected.detach().numpy(), 1e-6)
+    if keras.backend.backend() == "jax":
+        import jax
+
+        with jax.no_tracing(True):  # Raises where a loop is traced, and compiled, again.
+            ours(x, lengths)
 
 
 @pytest.mark.once
