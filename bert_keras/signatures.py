@@ -25,7 +25,7 @@ def check_arguments(
     names: Iterable[str], function: Callable[..., Any], further: Iterable[str] = ()
 ) -> None:
     """Raises `TypeError` for a name that is not an argument of the function, or a further one."""
-    known = [*further, *parameters_of(function)[0]]
+    known = [*dict.fromkeys([*further, *parameters_of(function)[0]])]
     for name in names:
         if name not in known:
             raise TypeError(

@@ -403,9 +403,9 @@ def read_question_file(flags, path, known=None, part="dev"):
     examples, mismatches = datasets.read_squad(path)
     usable = [example for example in examples if example.question.strip()]
     if len(usable) < len(examples):
-        print(f"{path}: left out {len(examples) - len(usable)} blank questions.")
+        print(f"{path}: blank questions left out: {len(examples) - len(usable)}.")
     if mismatches:
-        print(f"{path}: {len(mismatches)} answers are not in the context at 'answer_start'.")
+        print(f"{path}: answers not in the context at 'answer_start': {len(mismatches)}.")
     is_cmrc = re.search("cmrc|drcd", os.path.basename(path), re.IGNORECASE)
     own = "squad_v2" if any(x.is_impossible for x in usable) else "cmrc" if is_cmrc else "squad_v1"
     metric = flags.metric or getattr(known, "metric", own)

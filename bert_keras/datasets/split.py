@@ -79,8 +79,8 @@ def split_indices(
     if not len(test) or not len(train):
         raise ValueError(
             f"`test_size` must leave examples in both parts. Received: {test_size} for {len(keys)} "
-            f"texts, {len(groups)} of them different, in {len(by_stratum)} strata. Equal ones stay "
-            "together. Pass more different texts, another `test_size`, or a test set of your own."
+            f"texts, {len(groups)} of them different. Equal texts stay together, and strata keep "
+            "their shares. Pass more texts, or examples of your own to measure on (`--dev_file`)."
         )
     return train, test
 

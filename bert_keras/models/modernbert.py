@@ -19,8 +19,8 @@ class ModernBertBackbone(Backbone):
 
     Differences from BERT:
 
-    - Positions are rotations of queries and keys, see `bert_keras.layers.rotary`. There are no
-      position table, no segments and no pooler.
+    - Positions are rotations of queries and keys, see `bert_keras.layers.RotaryAttention`. There
+      are no position table, no segments and no pooler.
     - The first of every `global_attention_every` blocks attends to the whole text, the others to a
       window. Each kind has its own rotary base.
     - Blocks begin with their norms, and a final norm follows the last block. The first block has no

@@ -173,12 +173,12 @@ def test_answers_that_cannot_be_trained_on_are_left_out_and_counted():
     with pytest.warns(UserWarning, match="left out") as caught:
         batches = batches_of(qa, *as_columns(rows), batch_size=50)
     message = str(caught[0].message)
-    assert message.startswith("7 of 10 examples are left out, the first at the index 3")
+    assert message.startswith("7 of 10 examples left out, the first at the index 3")
     # What is left are the windows of the first three.
     kept = qa.cut([rows[0], rows[1], rows[2]])
     assert (batches[0][0]["padding_mask"].sum(1) > 0).sum() >= len(kept)
     assert len(batches) == 1
-    with pytest.raises(ValueError, match="1 of 1 examples are left out"):
+    with pytest.raises(ValueError, match="1 of 1 examples left out"):
         batches_of(qa, (["a"], ["\u200b"]), [None])
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from checks import assert_close, check_task, to_numpy
-from tiny import ready_inputs, tiny_task
+from tiny import ready_inputs, tiny_backbone, tiny_task
 
 import bert_keras
 from bert_keras.training.contrastive import MultipleNegativesRanking
@@ -70,6 +70,12 @@ def test_columns_are_embedded_text_by_text(shared):
     first = {key: array[:, 0] for key, array in inputs.items()}
     assert_close(to_numpy(shared(inputs))[:, 0], shared(first), 1e-6)
     assert_close(shared.predict(inputs, verbose=0), shared(inputs), 1e-6)
+
+
+def test_vectors_keep_float32_in_mixed_precision():
+    half = bert_keras.TextEmbedder(tiny_backbone(dtype="mixed_bfloat16"))
+    vectors = half.predict(ready_inputs(3, 7), verbose=0)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=-1), 1, atol=1e-5)
 
 
 def test_search_finds_what_cosines_say(shared):

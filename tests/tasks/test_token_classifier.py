@@ -388,7 +388,7 @@ REFUSED = [
     (lambda t: t.fit(SENTENCES, TAGS[:3]), ValueError, "4 examples, 3 labels"),
     (lambda t: t.fit(SENTENCES, TAGS, sample_weight={"x": [1] * 4}), ValueError, "names of outp"),
     (lambda t: t.fit(SENTENCES, TAGS, sample_weight=np.ones((4, 2))), ValueError, "one weight for"),
-    (lambda t: t.fit(SENTENCES, ["O"] * 4), TypeError, "sentence 0"),
+    (lambda t: t.fit(SENTENCES, ["O"] * 4), TypeError, r"`y\[0\]` .* of tags"),
     (lambda t: t.fit(SENTENCES), ValueError, "labels"),
     (lambda t: t.fit([["Ada", None]], [["O", "O"]]), TypeError, r"sentence 0\[1\] is None"),
     (lambda t: t.fit([["Ada"], 3], [["O"], ["O"]]), TypeError, "`sentence 1` .*: 3"),

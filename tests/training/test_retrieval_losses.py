@@ -7,6 +7,7 @@ import pytest
 from checks import compute, made_again, to_numpy
 from scipy.special import expit, softmax
 
+from bert_keras.training.contrastive import MultipleNegativesRanking
 from bert_keras.training.cosent import AnglE, CoSENT
 from bert_keras.training.list_losses import LambdaLoss, ListwiseCrossentropy, RelevanceCrossentropy
 from bert_keras.training.matryoshka import Matryoshka
@@ -182,6 +183,13 @@ def test_maxsim_is_the_sum_of_each_token_s_best_match():
     np.testing.assert_allclose(to_numpy(found), expected, atol=1e-5)
     pairs = compute(maxsim, queries, documents[:2])
     np.testing.assert_allclose(to_numpy(pairs), np.diagonal(expected), atol=1e-5)
+
+
+def test_ranking_by_dot_products_has_no_length_1():
+    scores = VECTORS[:, 0] @ VECTORS[:, 1].T
+    expected = -np.log(softmax(scores, axis=1).diagonal()).mean()
+    loss = MultipleNegativesRanking(scale=1.0, similarity="dot")
+    assert value(loss, np.arange(5), VECTORS[:, :2]) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ from bert_keras.presets.model_card import write_card
 from bert_keras.presets.name_map import expand, transformed_back, transformed_shape
 from bert_keras.presets.safetensors_io import WEIGHTS_FILE, weights_files, write_safetensors
 from bert_keras.presets.tensors import Tensors
+from bert_keras.signatures import check_arguments
 from bert_keras.tokenizers.tokenizer import Tokenizer
 
 # What the paths of a pooler begin with. A checkpoint may lack it, with a warning.
@@ -92,8 +93,10 @@ class Preset:
             overrides: dict, arguments of the backbone in place of the config's.
 
         Raises:
+            TypeError: the backbone has no argument of an override's name.
             ValueError: the config lacks a size, or has a setting that the family does not support.
         """
+        check_arguments(overrides, cls, sorted(cls.argument_names()))
         with reading(None if overrides else self.path):
             arguments = {**self._backbone_arguments(cls), **overrides}
             with self.limiting_parameters(load_weights):
