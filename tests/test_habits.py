@@ -583,6 +583,7 @@ def test_a_wrong_value_is_refused_with_the_remedy(classifier, call, remedy):
 @pytest.mark.parametrize(
     ("call", "remedy"),
     [
+        (fit(["a", b"a"], [0, 0]), "Decode the bytes among the str"),
         (fit(np.ones((2, 4), int), [0, 1]), r"Token ids go into a dict: \{'token_ids': ids, 'pad"),
         (fit([[2, 4, 3], [2, 3]], [0, 1]), "'token_ids': ids.*padded to one length"),
         (fit(np.array([["a"], ["b"]]), [0, 1]), r"those of an array are x\[:, 0\]"),

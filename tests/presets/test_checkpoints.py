@@ -146,8 +146,8 @@ THEIRS = [
 # What the files of ours may not say: a name, and keys of its object or its whole text.
 NO_NAME = r"task\.json must have a 'registered_name'"
 OURS = [
-    ("config.json", {"registered_name": "bert_keras>WordPieceTokenizer"}, "not a Backbone"),
-    ("config.json", {"registered_name": "bert_keras>Nothing"}, "not registered"),
+    ("config.json", {"registered_name": "bert_keras>WordPieceTokenizer"}, "not a Backbone. Load"),
+    ("config.json", {"registered_name": "bert_keras>Nothing"}, "not registered. Import"),
     ("config.json", '{"registered_name": "x"}', r"config\.json must have"),
     ("task.json", "[]", r"task\.json"),
     ("task.json", {"registered_name": 5}, "'5', which is not registered"),

@@ -120,11 +120,10 @@ class Preset:
         found = keras.saving.get_registered_object(name)
         if isinstance(found, type) and issubclass(found, base):
             return found
-        problem = "registered" if found is None else f"a {base.__name__}"
-        raise ValueError(
-            f"{self.folder} holds {name!r}, which is not {problem}. Was it saved by a newer "
-            "version of the package, or is a custom class not imported?"
-        )
+        problem = f"a {base.__name__}. Load it with its own class."
+        if found is None:
+            problem = "registered. Import its module, or install the version that saved it."
+        raise ValueError(f"{self.folder} holds {name!r}, which is not {problem}")
 
     def limiting_parameters(self, load_weights):
         """Returns a context in which a model with more values than the tensors is refused."""
