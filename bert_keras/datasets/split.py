@@ -98,8 +98,7 @@ def split_examples(
     """
     if strata is None and examples.labels is not None and examples.problem_type == "single_label":
         strata = np.asarray(examples.labels).tolist()
-    train, test = split_indices(examples.texts, test_size, seed, strata)
-    return examples.take(train), examples.take(test)
+    return tuple(map(examples.take, split_indices(examples.texts, test_size, seed, strata)))
 
 
 def count_shared_texts(

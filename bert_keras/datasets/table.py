@@ -378,7 +378,9 @@ def _records_of_json(path, kind, lines):
         return
     rows = parse_json("".join(line for _, line in lines), path, start)
     if isinstance(rows, dict):
-        rows = rows.get("data", [rows] if len(head) == 1 else rows)
+        # pandas writes a table as an object of columns, each an object too.
+        is_row = len(head) == 1 and not all(isinstance(value, dict) for value in rows.values())
+        rows = rows.get("data", [rows] if is_row else rows)
     rows = [*map(as_record, rows)] if isinstance(rows, list) else rows
     fits = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
     rule = "there must be a list of JSON objects, alone or under the key 'data', or one per line"

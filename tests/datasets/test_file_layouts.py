@@ -246,7 +246,8 @@ def scores(highest=9.0):
         ("a.csv", 'text,label\n"say \\"hi\\"",yes\n', {}, "line 2: .*is not CSV"),
         ("a.csv", 'text, label\n"b", yes\n"a", "b, c"\n', {}, "line 3: .* not 3"),
         ("a.json", '{"text": {"0": "a"}, "label": {"0": 1}}\n{"text": 1}\n', {}, "line 2: .*keys"),
-        ("a.json", '{\n"text": {"0": "a"}}', {}, r'list of JSON objects.*orient="records"'),
+        *(("a.json", x, {}, r'list of JSON objects.*orient="records"')
+          for x in ('{\n"text": {"0": "a"}}', '{"text":{"0":"a"},"label":{"0":1}}')),
         ("a.jsonl", '{"text": "a", "label": 1}\n{"header": {}}\n', {}, "line 2: .*text"),
         ("a.jsonl", LISTS, {}, "line 1: a row must have one label.*multi_label"),
         ("a.csv", JIGSAW, {"label_column": "toxic,insult"}, "need the problem type multi_label"),
