@@ -126,7 +126,7 @@ class Answerer:
         for option in self.options:
             setattr(self, option.name, option.checked(options.pop(option.name, option.default)))
         if options:
-            names = ", ".join(option.name for option in self.options) or "no options"
+            names = ", ".join([*(option.name for option in self.options), "batch_size (in Python)"])
             received = ", ".join(f"{name}={options[name]!r:.60}" for name in sorted(options))
             raise ValueError(f"`{self.method}` takes {names}. Received: {received}.")
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import as_column, as_texts, check_pairs
+from ..checks import as_texts, check_pairs
 from ..preprocessing.question_windows import QuestionWindows
 from ..preprocessing.windows import document_positions, max_context
 from .answerer import Answerer, Field, Option
@@ -252,10 +252,10 @@ class SpanAnswerer(Answerer):
 
     def columns(self, *columns):
         """Returns questions and contexts; a str is the context of all questions."""
-        questions, contexts = columns
-        if isinstance(contexts, str) and not isinstance(questions, str):
-            contexts = [contexts] * len(as_column(questions, "question"))
-        return super().columns(questions, contexts)
+        (questions,), is_one = super().columns(columns[0])
+        contexts = columns[1]
+        contexts = [contexts] * len(questions) if isinstance(contexts, str) else contexts
+        return super().columns(questions, contexts)[0], is_one
 
     def encode(self, texts):
         questions, contexts = (as_texts(column) for column in texts)

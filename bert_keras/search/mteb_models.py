@@ -7,12 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bert_keras.checks import check_type, require
-from bert_keras.tasks.embedder import Embedder
+from bert_keras.tasks.embedder import Embedder, nearest
 from bert_keras.tasks.reranker import Reranker
 from bert_keras.tasks.text_embedder import TextEmbedder
-
-# The number of queries that are compared with all documents at a time.
-_QUERIES = 256
 
 
 def as_mteb_model(task: Embedder | Reranker, name: str = "bert_keras/model") -> Any:
@@ -170,17 +167,13 @@ class MtebSearch(MtebModel):
             dict, id of a query -> dict, id of a document -> score.
         """
         vectors = self._embed("query", list(queries["text"]), encode_kwargs)
-        query_ids, results = list(queries["id"]), {}
-        places = {id: place for place, id in enumerate(self._ids)}
-        for start in range(0, len(query_ids), _QUERIES):
-            part = slice(start, start + _QUERIES)
-            scores = self.task.similarities(vectors[part], self._documents)
-            for id, row in zip(query_ids[part], scores, strict=True):
-                candidates = np.arange(len(row))
-                if top_ranked is not None:
-                    candidates = np.array([places[each] for each in top_ranked.get(id, ())], int)
-                best = candidates[np.argsort(-row[candidates], kind="stable")[:top_k]]
-                results[id] = {self._ids[place]: float(row[place]) for place in best}
+        places, results = {id: place for place, id in enumerate(self._ids)}, {}
+        found = nearest(self.task, vectors, self._documents, len(places))
+        for id, (scores, best) in zip(list(queries["id"]), found, strict=True):
+            if top_ranked is not None:
+                candidates = [places[each] for each in top_ranked.get(id, ())]
+                best = best[np.isin(best, candidates)]
+            results[id] = {self._ids[place]: float(scores[place]) for place in best[:top_k]}
         return results
 
     def _embed(self, kind, texts, encode_kwargs):

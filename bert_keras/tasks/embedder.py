@@ -27,6 +27,7 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import flatten_texts
 from bert_keras.preprocessing.collate import GroupRows, Rows, TextRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.signatures import check_arguments
 from bert_keras.tasks.encoded_labels import as_label_array, one_column
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import is_columns, is_empty, is_text, num_examples
@@ -167,7 +168,7 @@ class Embedder(Task):
 
         Args:
             labels: scores for `"similarity"`, groups for `"ranking"`, a teacher's scores or vectors
-                for `"distillation"` and `"vectors"`; ignored for `"triplet"`.
+                for `"distillation"` and `"vectors"`; `"triplet"` has none.
 
         Returns:
             float32 or int32 `(num_examples,)`; float32 `(num_examples, num_values)` of a teacher.
@@ -325,6 +326,7 @@ class Embedder(Task):
             TypeError: `documents` is a str.
             ValueError: `top_k` is below 1, or vectors have the wrong shape.
         """
+        check_arguments(options, self.semantic_search, PredictOptions.__annotations__)
         check_int("top_k", top_k)
         if isinstance(documents, str):
             raise TypeError(
@@ -335,7 +337,7 @@ class Embedder(Task):
         document_vectors, _ = self._as_vectors(documents, "document", options)
         answers = [
             [{"index": int(i), "score": float(row[i])} for i in best]
-            for row, best in self.nearest(query_vectors, document_vectors, top_k)
+            for row, best in nearest(self, query_vectors, document_vectors, top_k)
         ]
         if is_text(documents):
             texts = as_texts(documents)
@@ -351,20 +353,6 @@ class Embedder(Task):
             texts = [texts] if is_one else texts
             return self.embed_as(kind, texts, **options), is_one
         return self.checked_vectors(texts)
-
-    def nearest(
-        self, queries: Any, documents: Any, top_k: int
-    ) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
-        """Yields for each query its similarities and the places of the highest, best first.
-
-        Args:
-            queries, documents: vectors of `embed`.
-            top_k: int, the most places.
-        """
-        for start in range(0, _num_rows(queries), 256):  # Keeps the matrix of similarities small.
-            similarities = self.similarities(queries[start : start + 256], documents)
-            best = np.argsort(-similarities, axis=1, kind="stable")[:, :top_k]
-            yield from zip(similarities, best, strict=True)
 
     def similarities_of_pairs(self, queries: Any, documents: Any) -> NDArray[np.float32]:
         """Returns the similarity of each query's vector and the document's in the same row.
@@ -389,6 +377,22 @@ class Embedder(Task):
             texts, batch_size, verbose: see `embed`.
         """
         return self.embed(texts, kind if kind in self.prompts else None, **options)
+
+
+def nearest(
+    embedder: Embedder, queries: Any, documents: Any, top_k: int
+) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
+    """Yields for each query its similarities and the places of the highest, best first.
+
+    Args:
+        embedder: an `Embedder`.
+        queries, documents: vectors of its `embed`.
+        top_k: int, the most places.
+    """
+    for start in range(0, _num_rows(queries), 256):  # Keeps the matrix of similarities small.
+        similarities = embedder.similarities(queries[start : start + 256], documents)
+        best = np.argsort(-similarities, axis=1, kind="stable")[:, :top_k]
+        yield from zip(similarities, best, strict=True)
 
 
 def _num_rows(vectors):

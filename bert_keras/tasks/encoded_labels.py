@@ -38,7 +38,7 @@ def check_label_names(label_names, num_classes):
             f"Received: {names or label_names!r}. Classes without names are numbers: "
             "label_names=None."
         )
-    return tuple(map(str, label_names))
+    return tuple(map(str, names))
 
 
 def check_num_classes(num_classes, problem_type):

@@ -15,7 +15,8 @@ from bert_keras.checks import (
     check_same_length,
     check_type,
 )
-from bert_keras.tasks.embedder import Embedder
+from bert_keras.signatures import check_arguments
+from bert_keras.tasks.embedder import Embedder, nearest
 from bert_keras.tasks.reranker import Reranker
 from bert_keras.types import PredictOptions, Texts
 
@@ -73,6 +74,7 @@ def mine_hard_negatives(
     Reference:
         [Moreira et al., 2024](https://arxiv.org/abs/2407.15831), section 3.
     """
+    check_arguments(options, mine_hard_negatives, PredictOptions.__annotations__)
     check_type("embedder", embedder, Embedder, "an embedder, such as a `TextEmbedder`")
     if reranker is not None:
         check_type("reranker", reranker, Reranker, "a `Reranker`")
@@ -96,9 +98,9 @@ def mine_hard_negatives(
     vectors += [embedder.embed_as("document", x, **options) for x in (positives, documents)]
     positive_scores = embedder.similarities_of_pairs(*vectors[:2])
     most, rows = top_k + max(map(len, excluded.values())), []
-    nearest = embedder.nearest(vectors[0], vectors[2], most)
+    found = nearest(embedder, vectors[0], vectors[2], most)
     for query, positive, positive_score, (scores, order) in zip(
-        queries, positives, positive_scores, nearest, strict=True
+        queries, positives, positive_scores, found, strict=True
     ):
         candidates = [index for index in order if documents[index] not in excluded[query]][:top_k]
         scores = scores[candidates]

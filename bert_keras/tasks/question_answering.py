@@ -27,6 +27,7 @@ from bert_keras.preprocessing.collate import split_pairs
 from bert_keras.preprocessing.question_windows import OUTPUTS, QuestionWindows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
+from bert_keras.signatures import check_arguments
 from bert_keras.tasks import question_examples
 from bert_keras.tasks.encoded_labels import check_outputs, take_weights
 from bert_keras.tasks.task import Task
@@ -315,6 +316,7 @@ class QuestionAnswering(Task):
             ValueError: an example is neither answered nor impossible, or the examples do not have
                 both kinds of questions.
         """
+        check_arguments(options, self.tune_no_answer_threshold, PredictOptions.__annotations__)
         answers = question_examples.right_answers(x, y)
         if all(answers) or not any(answers):
             raise ValueError(

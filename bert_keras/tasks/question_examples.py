@@ -157,8 +157,8 @@ def report(unusable, num_examples):
         return
     message = (
         f"{len(unusable)} of {num_examples} examples left out, the first at the index "
-        f"{min(unusable)}: the question is blank, the tokenizer leaves nothing of a text, or the "
-        "answer is not in the context at its start, covers no token, or fits into no window. "
+        f"{min(unusable)}: a text is blank, the tokenizer leaves nothing of it, or the answer "
+        "is not in the context at its start, covers no token, or fits into no window. "
         "Without an answer, an example must be impossible."
     )
     if len(unusable) == num_examples:

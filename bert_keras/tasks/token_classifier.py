@@ -18,6 +18,7 @@ from bert_keras.answers.tagged_texts import (
 from bert_keras.answers.viterbi import best_tags
 from bert_keras.checks import (
     as_column,
+    check_choice,
     check_int,
     check_not_empty,
     check_same_length,
@@ -25,7 +26,6 @@ from bert_keras.checks import (
     is_column,
     is_int,
     raise_at_first,
-    refuse_options,
     refuse_smoothing,
 )
 from bert_keras.heads.token import TokenHead
@@ -34,6 +34,7 @@ from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
+from bert_keras.signatures import check_arguments
 from bert_keras.tasks.encoded_labels import as_classes, check_label_names, shares, take_weights
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.validation import head_for, head_settings
@@ -168,10 +169,12 @@ class TokenClassifier(Task):
         Raises:
             ValueError: a loss is given for a model with a CRF.
         """
-        if self.crf and not (isinstance(loss, str) and loss == "auto"):
-            rule = "With crf=True the loss is the field's negative log-likelihood, loss='auto'"
-            advice = "Make the task with crf=False for another loss."
-            refuse_options(rule, {"loss": loss}, advice)
+        if self.crf:
+            advice = (
+                "With crf=True it is the field's negative log-likelihood. Make the task with "
+                "crf=False for another loss."
+            )
+            check_choice("loss", loss, ("auto",), advice)
         super().compile(optimizer, loss, **kwargs)
 
     def default_loss(self, label_smoothing):
@@ -455,6 +458,7 @@ class TokenClassifier(Task):
             TypeError, ValueError: sentences and tags do not fit each other; one of `label_names`
                 marks no entity though most do (`"0"` for `"O"`). Before any compute.
         """
+        check_arguments(options, self.evaluate_tags, PredictOptions.__annotations__)
         names = self._entity_tags()
         self.check_has_preprocessor()
         sentences = as_sentences(sentences)

@@ -189,6 +189,7 @@ def test_a_reranker_scores_candidates_anew(shared, options):
         ((QUERIES, POSITIVES, CORPUS), {"margin": -1.0}, ValueError, "margin"),
         ((QUERIES, POSITIVES, [1]), {}, TypeError, "corpus"),
         ((QUERIES, POSITIVES, CORPUS), {"reranker": "x"}, TypeError, "reranker"),
+        ((QUERIES, POSITIVES, CORPUS), {"dim": 8}, TypeError, "has no argument 'dim'"),
     ],
 )
 def test_what_cannot_be_mined_is_refused(shared, arguments, options, error, message):

@@ -173,6 +173,7 @@ def test_answers_that_cannot_be_trained_on_are_left_out_and_counted():
     with pytest.warns(UserWarning, match="left out") as caught:
         batches = batches_of(qa, *as_columns(rows), batch_size=50)
     message = str(caught[0].message)
+    assert "index 3: a text is blank" in message
     assert message.startswith("7 of 10 examples left out, the first at the index 3")
     # What is left are the windows of the first three.
     kept = qa.cut([rows[0], rows[1], rows[2]])
@@ -204,6 +205,7 @@ def test_one_question_gives_a_dict_and_several_answers_a_list(shared):
     assert best.pop("probability") == pytest.approx(answer.pop("probability"), rel=1e-5)
     assert best == answer
     assert len(shared.answer(["a", "b"], "b c d")) == 2
+    assert shared.answer("a", ["b c d"])["answer"] == answer["answer"]
     assert len(shared.answer("a", "b", top_k=5)) == 1
 
 
@@ -241,6 +243,7 @@ REFUSED = [
     (lambda qa: qa.answer(["a", "a"], ["b", "\u200b"]), "Every context needs text.*index 1: "),
     (lambda qa: qa.answer(["a", "\u200b"], "b"), "Every question needs text.*index 1: "),
     (lambda qa: qa.answer([], ["a"]), "equally many"),
+    (lambda qa: qa.answer("a", ["b", "c"]), "equally many. Received: 1 question, 2 context"),
     (lambda qa: qa.answer("a", "b", top_k=0), "int from 1"),
     (lambda qa: qa.predict(["a", "b"]), "needs a context"),
     (lambda qa: qa.fit(PAIR, [("b", 5)]), "must lie in its context"),
@@ -267,6 +270,11 @@ def test_what_does_not_fit_is_refused_before_any_compute(shared, call, message):
     with pytest.raises(ValueError, match=message):
         call(shared)
     assert shared.no_answer_threshold == tiny_qa(shared.backbone).no_answer_threshold
+
+
+def test_unknown_options_are_refused_though_answers_were_found(shared):
+    with pytest.raises(TypeError, match=r"has no argument 'batch'.*'batch_size'"):
+        shared.tune_no_answer_threshold(PAIR, [None], found=[], batch=3)
 
 
 @pytest.mark.parametrize(

@@ -262,6 +262,8 @@ def test_multi_label_answers_with_every_label_above_the_threshold():
         assert classifier.classify("a b c", threshold=threshold)["labels"] == names
     with pytest.raises(ValueError, match=r"for models with several labels.*'single_label'"):
         tiny_classifier().classify("a b c", threshold=0.4)
+    with pytest.raises(ValueError, match=r"takes threshold, batch_size.*batch=3"):
+        classifier.classify("a b c", batch=3)
     results = classifier.evaluate(TEXTS, labels, verbose=0, return_dict=True)
     p = classifier.probabilities(TEXTS).astype("float64")
     expected = -(labels * np.log(p) + (1 - labels) * np.log(1 - p)).mean()

@@ -144,6 +144,7 @@ def test_examples_that_do_not_fit_are_refused(shared, objective, x, y, message):
         (lambda e: e.embed(["a", None]), TypeError, r"texts\[1\]"),
         (lambda e: e.semantic_search("a", ["a"], top_k=0), ValueError, "top_k"),
         (lambda e: e.semantic_search("a", "b"), TypeError, "`documents` must be a column"),
+        (lambda e: e.semantic_search("a", ["b"], topk=1), TypeError, "no argument 'topk'.*'top_k'"),
         (lambda e: e.semantic_search("a", np.zeros((3, 17)), top_k=1), ValueError, "width 16"),
         (
             lambda e: tiny_embedder(backbone=e.backbone, pooling="pooler").export_to_huggingface(

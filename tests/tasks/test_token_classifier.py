@@ -411,6 +411,12 @@ REFUSED = [
         "label_names",
     ),
     (lambda t: tiny_tagger(t.backbone, crf=True).compile(loss="mse"), ValueError, "crf=False"),
+    (lambda t: tiny_tagger(t.backbone, crf=True).compile(loss=None), ValueError, "crf=False"),
+    (
+        lambda t: t.evaluate_tags(SENTENCES, TAGS, predicted=TAGS, batch=3),
+        TypeError,
+        "`evaluate_tags` has no argument 'batch'",
+    ),
     (
         lambda t: tiny_tagger(t.backbone, crf=True).compile(label_smoothing=0.1),
         ValueError,
