@@ -12,16 +12,16 @@ from bert_keras.engine.remat import with_gradient
 
 @keras.saving.register_keras_serializable(package="bert_keras")
 class LayerNorm(DirectCall, keras.layers.LayerNormalization):
-    """`keras.layers.LayerNormalization` over the last axis. JAX and PyTorch keep only its input.
+    """`keras.layers.LayerNormalization` over the last axis. Training keeps only its input.
 
     `output = gamma (x - mean) / sqrt(variance + epsilon) + beta`. With the
     normalized input `h` and `d = gamma * upstream`, the gradient is
 
     `(d - mean(d) - h mean(d h)) / sqrt(variance + epsilon)`.
 
-    From Keras's formula, JAX would derive a gradient that keeps up to five tensors of the input's
-    size. PyTorch's own kernel is called directly. On TensorFlow, with another axis, without
-    `gamma`, or with `rms_scaling`, this is Keras's layer. Keras's `rms_scaling` is not RMSNorm.
+    From Keras's formula, JAX and TensorFlow would derive a gradient that keeps up to five tensors
+    of the input's size. PyTorch's own kernel is used there. With another axis, without `gamma`, or
+    with `rms_scaling`, this is Keras's layer. Keras's `rms_scaling` is not RMSNorm.
 
     Args:
         **kwargs: those of `keras.layers.LayerNormalization`.
@@ -44,11 +44,9 @@ class LayerNorm(DirectCall, keras.layers.LayerNormalization):
             self.axis = [-1]
 
     def call(self, inputs):
-        backend = keras.backend.backend()
-        is_usual = self.axis == [-1] and self.scale and not self.rms_scaling
-        if backend == "tensorflow" or not is_usual:
+        if self.axis != [-1] or not self.scale or self.rms_scaling:
             return super().call(inputs)
-        if backend == "torch":
+        if keras.backend.backend() == "torch":
             gamma = kernels.value_of(self.gamma)
             if inputs.dtype != gamma.dtype:
                 return super().call(inputs)

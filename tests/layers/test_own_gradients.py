@@ -190,6 +190,13 @@ def test_training_keeps_less_than_keras_s_layers():
     gelus = [_waits(op) for op in operations if op.type in ("Erf", "Erfc")]
     assert gelus.count(False) == layers and gelus.count(True) == layers
 
+    # A norm's gradient is computed from its input. Keras's reads what the forward pass computed.
+    for norm, is_derived in ((LayerNorm(), False), (keras.layers.LayerNormalization(), True)):
+        norm.build(shape)
+        program = tf.function(lambda x, norm=norm: tf.gradients(norm(x), x))
+        graph = program.get_concrete_function(tf.constant(inputs[0])).graph
+        assert is_derived == ("RsqrtGrad" in {op.type for op in graph.get_operations()})
+
 
 def _waits(operation):
     """Whether any tensor that it is computed from waits for another operation."""
