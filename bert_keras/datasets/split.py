@@ -80,7 +80,7 @@ def split_indices(
         raise ValueError(
             f"`test_size` must leave examples in both parts. Received: {test_size} for {len(keys)} "
             f"texts, {len(groups)} of them different. Equal texts stay together, and strata keep "
-            "their shares. Pass more texts, or examples of your own to measure on (`--dev_file`)."
+            "their shares. Pass more different texts, or others to measure on (`--dev_file`)."
         )
     return train, test
 
