@@ -77,7 +77,7 @@ def encode_labels(labels, problem_type, num_classes, label_names=None):
     if problem_type == "single_label":
         labels = one_column(labels)
         are_names = labels.dtype.kind in "OUS"
-        if labels.ndim == 2 and labels.shape[1] == num_classes and not are_names:
+        if labels.ndim == 2 and labels.shape[1] == num_classes and labels.dtype.kind in "iufb":
             return shares(labels)
         advice = (
             f"Or pass (num_examples, {num_classes}), a probability per class. For several labels "

@@ -374,6 +374,7 @@ BAD_LABELS = [
     ({"label_names": NAMES}, [NAMES[0], 3] * 12, "all strings or all numbers.*3 at the index 1"),
     ({"label_names": NAMES}, [NAMES] * 24, r"one name per example.*\(24, 2\)"),
     ({}, [[0], [0, 1]] * 12, "rows of different lengths"),
+    ({}, np.eye(2, dtype="complex64")[[0, 1] * 12], "must be numbers.*complex"),
     ({}, None, "needs labels"),
     ({"problem_type": "multi_label", "label_names": NAMES}, [["with a", "b"]] * 24, "'b' at the"),
     ({"problem_type": "multi_label"}, [[0, 1]] * 23 + [None], "None at the index 23"),
