@@ -9,7 +9,7 @@ from bert_keras.engine.fast_layer_call import DirectCall
 from bert_keras.layers.activations import get_activation
 from bert_keras.layers.adaptable_dense import AdaptableDense
 from bert_keras.layers.dropout import Dropout
-from bert_keras.layers.initializer import TruncatedNormal
+from bert_keras.layers.initializer import TruncatedNormal, build_parts
 from bert_keras.layers.layer_norm import LayerNorm
 from bert_keras.signatures import KeepsArguments
 from bert_keras.types import Activation
@@ -45,7 +45,7 @@ class BertLayer(KeepsArguments, DirectCall, keras.layers.Layer):
             **options: further arguments of the class, such as `name`.
         """
         layer = layer_class(*args, **{"dtype": self.dtype_policy, **options})
-        self._builds += (functools.partial(layer.build, (None, width)),)
+        self._builds += (functools.partial(build_parts, [layer], (None, width)),)
         return layer
 
     def make_dense(

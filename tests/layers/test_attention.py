@@ -9,7 +9,7 @@ from checks import assert_close, assert_like, to_numpy
 from keras import ops
 
 from bert_keras.engine import kernels
-from bert_keras.layers.attention import attend
+from bert_keras.layers.attention import SelfAttention, attend
 from bert_keras.layers.dropout import Dropout
 
 SCALE, RATE = 0.3, 0.25  # A multiple of 1 / 65,536, to which PyTorch rounds.
@@ -142,3 +142,11 @@ def test_dropout_in_the_kernel_of_accelerators_keeps_the_mean(has_bias):
     assert not np.array_equal(drawn[0], drawn[1])
     # Four deviations of the mean.
     assert_close(drawn.mean(0), plain, 0.05)
+
+
+def test_a_projection_that_was_built_before_keeps_its_weights():
+    attention = SelfAttention(2, 8)
+    attention.query.build((None, 8))
+    kernel = to_numpy(attention.query.kernel)
+    attention.build()
+    assert_close(to_numpy(attention.query.kernel), kernel, 0)
