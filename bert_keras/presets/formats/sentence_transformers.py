@@ -64,7 +64,7 @@ class SentenceTransformersFolder(hub.HuggingFaceFolder):
 
     def __init__(self, folder, config, path, name):
         super().__init__(folder, config, path, name)
-        self.root, self._dense = root_of(folder), None
+        self.root, self._dense, self._longest = root_of(folder), None, None
 
     def task_name(self):
         """Returns the registered name of the task whose head the folder has, or `None`."""
@@ -89,9 +89,10 @@ class SentenceTransformersFolder(hub.HuggingFaceFolder):
 
     def max_length(self, task, tokenizer):
         """Returns the longest sequence that a task reads; the folder sets that of an embedder."""
-        length = read_sentence_settings(self.folder).get("max_seq_length")
-        is_embedder = length is not None and has_head_of(task, *_EMBEDDERS)
-        return length if is_embedder else super().max_length(task, tokenizer)
+        length = self._longest if has_head_of(task, _LATE) else None
+        if has_head_of(task, *_EMBEDDERS):
+            length = read_sentence_settings(self.folder).get("max_seq_length")
+        return super().max_length(task, tokenizer) if length is None else length
 
     def task_arguments(self, task, chosen=()):
         """Returns the arguments of a task in the folder, see `Checkpoint.task_arguments`.
@@ -104,6 +105,7 @@ class SentenceTransformersFolder(hub.HuggingFaceFolder):
         if has_head_of(task, _LATE) and self._embedder() == _LATE:
             settings, modules = self.sentence_settings(), self._routes()["document"]
             found = late.read_modules(settings, self.root, self.folder, modules)
+            self._limit_lengths(found)
             self._dense = dict(modules)["Dense"]
             shape = hub.read_weights(self._dense).shapes.get("linear.weight", (0,))
             return {"dim": shape[0], **found}
@@ -141,6 +143,16 @@ class SentenceTransformersFolder(hub.HuggingFaceFolder):
             self._dense = folders["Dense"]
             settings["projection"] = _read_projection(self._dense)
         return settings
+
+    def _limit_lengths(self, arguments):
+        """Cuts queries or documents without a length of their own as the folder cuts all texts."""
+        limit = read_sentence_settings(self.folder).get("max_seq_length")
+        lengths = {key: arguments[key] for key in ("query_length", "document_length")}
+        own = [length for length in lengths.values() if length]
+        if limit and len(own) < len(lengths):
+            self._longest = max([limit, *own])
+            if limit < self._longest:
+                arguments |= {key: length or limit for key, length in lengths.items()}
 
     def _refuse_cut(self, setting, instead):
         """Refuses a setting by which sentence-transformers cuts every vector."""
