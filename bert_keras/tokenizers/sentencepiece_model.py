@@ -1,7 +1,9 @@
 """Reads SentencePiece files, which are protocol buffers."""
 
+import functools
 import struct
 import warnings
+from unicodedata import combining, normalize
 
 from tokenizers import Regex, normalizers
 
@@ -22,9 +24,9 @@ _FIXED = {
     (_NORMALIZER, 4): ("remove_extra_whitespaces", 1),
     (_NORMALIZER, 5): ("escape_whitespaces", 1),
 }
-# Stands between characters that must not be looked up together. Unicode assigns nothing to it, and
-# no character forms a cluster with it.
-_ALONE = "\ufff1"
+# Stand between characters that must not be joined, and that must not be looked up together. Unicode
+# assigns nothing to them, and no character forms a cluster with them.
+_BREAK, _ALONE = "\ufff0\ufff1"
 # Characters that form clusters with the one before them.
 _FOLLOWERS = r"\p{M}\x{200d}\x{1160}-\x{11ff}\x{d7b0}-\x{d7fb}\x{1f3fb}-\x{1f3ff}\x{ff9e}\x{ff9f}"
 _KINDS = {1: "UNIGRAM", 2: "BPE", 3: "WORD", 4: "CHAR"}
@@ -100,17 +102,41 @@ def sentencepiece_normalizer(table):
 
     The `tokenizers` library looks up a cluster of characters only if it has at most five bytes, and
     then drops what follows the first entry. So each character is looked up alone here. Where the
-    table is one of NFKC, which also joins characters, NFC joins them.
+    table is one of NFKC, which also joins characters, NFC joins them, but for `_places_apart`.
 
     Args:
         table: bytes, the `precompiled_charsmap` of a file, or None.
     """
     lookup = normalizers.Precompiled(table) if table else normalizers.Sequence([])
-    is_nfkc = lookup.normalize_str("\uff9e") == "\u3099"
-    joins = [normalizers.NFC()] if is_nfkc else []
     alone = normalizers.Replace(Regex(rf"(?!\A)(?=[{_FOLLOWERS}])"), _ALONE)
-    steps = [*joins, alone, lookup, normalizers.Replace(_ALONE, ""), *joins]
+    steps = [alone, lookup, normalizers.Replace(_ALONE, "")]
+    if lookup.normalize_str("\uff9e") == "\u3099":  # NFKC.
+        apart, joins = normalizers.Replace(Regex(_places_apart()), _BREAK), normalizers.NFC()
+        steps = [apart, joins, *steps, joins, normalizers.Replace(_BREAK, "")]
     # Only spaces are cut and joined, not tabs; and `Metaspace` puts none before a first `▁`.
     cuts = {r"\A +|[ ▁]+\z": "", "  +": " ", r"\A(?=▁)": "▁"}
     spaces = [normalizers.Replace(Regex(pattern), text) for pattern, text in cuts.items()]
     return normalizers.Sequence([*(steps if table else ()), *spaces])
+
+
+@functools.cache
+def _places_apart():
+    """Returns a pattern of the places where SentencePiece joins nothing, though NFC may.
+
+    SentencePiece joins whole decompositions: no mark to a letter that has one already, as in
+    Vietnamese. It does not sort marks, which Arabic and Hebrew have in another order than NFC.
+    """
+    forms = {x: normalize("NFD", x) for x in map(chr, range(0x12000)) if normalize("NFC", x) == x}
+    joined = {x: form for x, form in forms.items() if len(form) > 1}
+    firsts = "".join({form[0] for form in joined.values()})
+    voiced = "\u3099\u309a\uff9e\uff9f"  # Those of kana, which nothing follows.
+    classes = [(combining(x), x) for form in joined.values() for x in form[1:]]
+    classes = sorted({*classes, *((8, x) for x in voiced)})
+    marks = "".join(mark for _, mark in classes)
+    whole = rf"가-힣{voiced}\p{{C}}" + "".join(x for x in joined if not "가" <= x <= "힣")
+    whole += "".join(x for x in forms if len(y := normalize("NFKD", x)) > 1 and combining(y[-1]))
+    others = rf"[{whole}]|[{_FOLLOWERS}&&[^{firsts}{marks}]]"
+    starts = [i for i in range(1, len(marks)) if classes[i - 1][0] < classes[i][0]]
+    unsorted = "".join(f"|(?<=[{marks[i:]}])[{marks[:i]}]" for i in starts)
+    marked = rf"(?!\A)(?=[{_FOLLOWERS}])(?=[^{marks}]|(?<={others}){unsorted})"
+    return rf"{marked}|(?<=[가-힣])(?=[ㄱ-ㆎﾡ-ￜ])"

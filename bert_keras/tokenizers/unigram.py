@@ -67,10 +67,10 @@ class UnigramTokenizer(Tokenizer):
     Symbols that the file defines are never split. Its control symbols are
     special tokens, as in transformers. Unused pieces and bytes are found in no text.
 
-    The pieces equal SentencePiece's own for texts in a normal form of Unicode, except for ties
-    between equally probable splits. Marks that no letter of Unicode has are joined as NFC does.
-    Hugging Face's tokenizers lose marks after a letter, do not join jamo to syllables, and take
-    other white space than SentencePiece's for spaces.
+    The pieces equal SentencePiece's own except for ties between equally probable splits, and for
+    marks after some rare letters, such as those that are newer than Python's Unicode. Hugging
+    Face's tokenizers lose marks after a letter, do not join jamo to syllables, and take other white
+    space than SentencePiece's for spaces.
 
     Args:
         model: path of a SentencePiece file, such as sentencepiece.bpe.model.
