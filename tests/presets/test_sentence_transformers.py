@@ -312,7 +312,7 @@ def test_each_of_two_encoders_loads_from_a_folder_that_lists_its_modules(tmp_pat
             assert "damaged" not in str(wrong.value)
     # A task with a new head may begin with either encoder, and is told which one it has.
     with pytest.warns(UserWarning, match="document_0_Transformer', .*The first is read"):
-        bert_keras.TextClassifier.from_preset(both, num_classes=2)
+        assert bert_keras.TextClassifier.from_preset(both, num_classes=2).pooling == "mean"
     for kind, paths in structure.items():
         list_modules(both, *((path.rpartition("_")[2], path) for path in paths), *after)
         embedder = bert_keras.TextEmbedder.from_preset(both)

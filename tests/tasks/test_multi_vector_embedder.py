@@ -154,6 +154,36 @@ def test_a_folder_of_pylate_without_settings_does_not_fill_up_queries(tmp_path):
     assert again.query_length is None
 
 
+# The numbers of tokens are those of sentence-transformers 6.2, for `max_seq_length: 7`.
+@pytest.mark.parametrize("layout", ["sentence-transformers", "pylate"])
+@pytest.mark.parametrize(
+    ("query", "document", "found"), [(5, None, [5, 7]), (None, 9, [7, 9]), (12, None, [12, 7])]
+)
+def test_kinds_without_a_length_are_cut_as_all_texts(tmp_path, layout, query, document, found):
+    embedder = tiny_embedder(query_length=query, query_expansion=None, document_length=document)
+    embedder.export_to_huggingface(tmp_path, layout=layout)
+    lengths = {"query_length": query, "document_length": document}
+    changed = {"sentence_bert_config.json": {"max_seq_length": 7}}
+    changed["config_sentence_transformers.json"] = lengths if layout == "pylate" else {}
+    for name, changes in changed.items():
+        path = tmp_path / name
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    again = bert_keras.MultiVectorEmbedder.from_preset(tmp_path)
+    assert [len(again.embed("a b c d e f g h " * 2, x)) for x in ("query", "document")] == found
+
+
+def test_a_folder_with_other_modules_for_queries_is_refused(tmp_path):
+    tiny_embedder().export_to_huggingface(tmp_path)
+    modules = json.loads((tmp_path / "modules.json").read_text())
+    types = {x["path"]: x["type"] for x in modules} | {"q": "SparseStaticEmbedding"}
+    structure = {"document": [x["path"] for x in modules], "query": ["q"]}
+    router = {"types": types, "structure": structure}
+    (tmp_path / "router_config.json").write_text(json.dumps(router))
+    (tmp_path / "modules.json").write_text(json.dumps([{"type": "Router", "path": ""}]))
+    with pytest.raises(ValueError, match="modules of their own for queries"):
+        bert_keras.MultiVectorEmbedder.from_preset(tmp_path)
+
+
 def test_an_embedder_s_folder_begins_a_new_projection(tmp_path):
     plain = bert_keras.TextEmbedder(tiny_embedder().backbone, tiny_preprocessor(16, VOCABULARY))
     plain.export_to_huggingface(tmp_path)

@@ -222,6 +222,7 @@ def test_an_old_folder_takes_config_and_tokenizer_from_its_encoder(tagger, tmp_p
         ({"num_rnn_layers": 2}, "num_rnn_layers.*\\(1, 0\\)"),
         ({"class_token_index": 178}, "class_token_index"),
         ({"max_width": 6000}, "max_width"),
+        ({"max_len": 10**9}, "`max_len` in"),
         ({"hidden_size": 18}, "Shapes that differ"),
         ({"num_rnn_layers": 0}, "Tensors without a weight"),
     ],

@@ -10,7 +10,7 @@ Reference: https://github.com/urchade/GLiNER, `gliner/config.py` and `gliner/mod
 import numpy as np
 import tokenizers
 
-from bert_keras.checks import check_choice, check_settings
+from bert_keras.checks import check_choice, check_int, check_settings
 from bert_keras.engine.atomic_files import read_json
 from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import arrays_of, assign, head_weights
@@ -73,6 +73,7 @@ class GlinerFolder(HuggingFaceFolder):
         advice = f"A {_TASK} reads span models with one encoder, as urchade/gliner_medium-v2.1."
         check_settings(path, config, _ALLOWED | _VARIANTS, advice)
         self.gliner = _DEFAULTS | config
+        check_int(f"max_len` in `{path}", self.gliner["max_len"], 1, 2**16)
         encoder = config.get("encoder_config") or read_json(_file_of_encoder(folder, config), dict)
         super().__init__(folder, dict(encoder), path, name)
         # The markers changed the number of rows.

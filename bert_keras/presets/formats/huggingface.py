@@ -159,8 +159,8 @@ class HuggingFaceFolder(base.Checkpoint):
             if has_head_of(task, kind) and (found := [*self.root.glob(f"{name}.*")]):
                 raise ValueError(
                     f"{found[0]} holds a head for this task, of a kind that is not read here. For "
-                    f"a new {type(task).__name__}, copy the folder without this file; on SetFit's "
-                    "examples, train a `FewShotClassifier`."
+                    f"a new {type(task).__name__}, copy the folder without this file. If it is "
+                    "SetFit's, train a `FewShotClassifier` on the same examples."
                 )
         if type(task).__name__ == TASKS["sequence"] and self._has_activated_score():
             warn(

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from bert_keras.answers.similarity import SIMILARITIES
-from bert_keras.checks import check_choice, check_not_empty, check_settings, check_shape
+from bert_keras.checks import check_choice, check_int, check_not_empty, check_settings, check_shape
 from bert_keras.engine.atomic_files import read_json, requiring, write_json
 from bert_keras.presets.assign import assign, head_weights
 from bert_keras.presets.families import has_head_of
@@ -91,7 +91,7 @@ class SentenceTransformersFolder(hub.HuggingFaceFolder):
         """Returns the longest sequence that a task reads; the folder sets that of an embedder."""
         length = self._longest if has_head_of(task, _LATE) else None
         if has_head_of(task, *_EMBEDDERS):
-            length = read_sentence_settings(self.folder).get("max_seq_length")
+            length = self._max_seq_length()
         return super().max_length(task, tokenizer) if length is None else length
 
     def task_arguments(self, task, chosen=()):
@@ -102,7 +102,14 @@ class SentenceTransformersFolder(hub.HuggingFaceFolder):
         Raises:
             ValueError: a file is damaged, or the folder makes vectors in another way.
         """
-        if has_head_of(task, _LATE) and self._embedder() == _LATE:
+        is_late = has_head_of(task, _LATE) and self._embedder() == _LATE
+        if (is_late or has_head_of(task, "TextEmbedder")) and self._is_routed():
+            raise ValueError(
+                f"{self.root} has modules of their own for queries and documents. Load an embedder "
+                "for each, from a copy of the folder whose modules.json lists that one's modules. "
+                f"{ROUTER_FILE} has their types and paths."
+            )
+        if is_late:
             settings, modules = self.sentence_settings(), self._routes()["document"]
             found = late.read_modules(settings, self.root, self.folder, modules)
             self._limit_lengths(found)
@@ -122,12 +129,6 @@ class SentenceTransformersFolder(hub.HuggingFaceFolder):
                 own["query_weights"] = self._query_weights(queries)
             return super().task_arguments(task, chosen) | settings | own
         settings["similarity"] = self._similarity(SIMILARITIES)
-        if self._is_routed():
-            raise ValueError(
-                f"{self.root} has modules of their own for queries and documents. Load an embedder "
-                "for each, from a copy of the folder whose modules.json lists that one's modules. "
-                f"{ROUTER_FILE} has their types and paths."
-            )
         if {"pooling", "normalize"} <= set(chosen):
             return settings
         self._refuse_cut("truncate_dim", "pass `dim` to `embed`")
@@ -146,13 +147,17 @@ class SentenceTransformersFolder(hub.HuggingFaceFolder):
 
     def _limit_lengths(self, arguments):
         """Cuts queries or documents without a length of their own as the folder cuts all texts."""
-        limit = read_sentence_settings(self.folder).get("max_seq_length")
+        limit = self._max_seq_length()
         lengths = {key: arguments[key] for key in ("query_length", "document_length")}
         own = [length for length in lengths.values() if length]
         if limit and len(own) < len(lengths):
             self._longest = max([limit, *own])
             if limit < self._longest:
                 arguments |= {key: length or limit for key, length in lengths.items()}
+
+    def _max_seq_length(self):
+        length = read_sentence_settings(self.folder).get("max_seq_length")
+        return None if length is None else check_int(f"max_seq_length` in `{self.folder}", length)
 
     def _refuse_cut(self, setting, instead):
         """Refuses a setting by which sentence-transformers cuts every vector."""
