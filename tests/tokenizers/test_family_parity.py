@@ -305,8 +305,8 @@ POOLS = [
     [normalize(form, x) for x in LETTERS for form in FORMS],
     ["hello", "the", "Việt", "cafe\u0301", "ｶﾞｷﾞ", "STRASSE", "New York"],
 ]
-MARKS = ["\u0300\u0301\u0302\u0307\u0308\u0323\u031b\u0344\u0345\u05bc\u093c\u0654\u200d", "âộế"]
-MARKS += ["\u1100\u1101\u1102ㄱﾡ", "\u1161\u1162ￂ", "\u11a8\u11a9ㄳ", "\u3099\u309a\uff9e\uff9f"]
+STACKED = ["\u0300\u0301\u0302\u0307\u0308\u0323\u031b\u0344\u0345\u05bc\u093c\u0654\u200d", "âộế"]
+STACKED += ["\u1100\u1101\u1102ㄱﾡ", "\u1161\u1162ￂ", "\u11a8\u11a9ㄳ", "\u3099\u309a\uff9e\uff9f"]
 SYMBOLS = [[], ["<user>", "<the>"], ["ab", "abc", "bcd", "x"], ["東京", "new york", "éà"]]
 RULES = ["nmt_nfkc", "nfkc", "identity", "nmt_nfkc_cf", "nfkc_cf"]
 
@@ -334,7 +334,7 @@ def check_pieces(path, texts, most_ties=0):
 def test_unigram_gives_sentencepieces_own_pieces_of_any_text(tmp_path, number, phrases):
     rule, symbols = RULES[number], SYMBOLS[(number + 2 * phrases) % len(SYMBOLS)]
     draw = random.Random(number)
-    pools = [*POOLS, *([symbols] if symbols else MARKS)]
+    pools = [*POOLS, *([symbols] if symbols else STACKED)]
     texts = [
         "".join(draw.choice(draw.choice(pools)) for _ in range(draw.randint(1, 12)))
         for _ in range(300)
