@@ -2,7 +2,6 @@
 
 import functools
 import struct
-import warnings
 from unicodedata import combining, normalize
 
 from tokenizers import Regex, normalizers
@@ -74,6 +73,8 @@ def read_sentence_pieces(path, without_bytes=None):
     kind = settings.get(_MODEL_TYPE, 1)
     problems = [] if kind == 1 else [("be of type UNIGRAM", _KINDS.get(kind, kind))]
     problems += [("leave its symbols as they are when it normalizes text", x) for x in changed]
+    if (rules := settings.get(_RULES_NAME, b"").decode()) == "user_defined":
+        problems.append(("have one of SentencePiece's own normalization rules", rules))
     first = tuple(piece for piece, _ in pieces[: len(without_bytes or ())])
     for key, (name, value) in _FIXED.items():
         is_ignored = name == "byte_fallback" and first == without_bytes
@@ -83,12 +84,6 @@ def read_sentence_pieces(path, without_bytes=None):
         raise ValueError(
             f"A SentencePiece model must {rule}. Received: {found} in {path}, which splits text by "
             "other rules. Convert it to a tokenizer.json."
-        )
-    if settings.get(_RULES_NAME) == b"user_defined":
-        warnings.warn(
-            f"{path} has normalization rules of its own. Those for several characters are not "
-            "applied. If it has any, convert it to a tokenizer.json.",
-            stacklevel=4,
         )
     not_in_text = {*types.get(_UNUSED, ()), *types.get(_BYTE, ())}
     # Above all ordinary pieces, whose scores are logarithms; measured with sentencepiece 0.2.3.

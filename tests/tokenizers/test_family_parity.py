@@ -378,13 +378,12 @@ def test_a_symbol_that_normalization_changes_is_refused(tmp_path):
         UnigramTokenizer(path)
 
 
-def test_rules_of_a_files_own_are_applied_to_single_characters_and_named(tmp_path):
+def test_normalization_rules_of_a_files_own_are_refused(tmp_path):
     path, rules = tmp_path / "a.model", tmp_path / "rules.tsv"
     rules.write_text("41\t61\n2026\t2E 2E\n")
-    texts = ["schoen Aal mess\u2026", "s c h o e n A a l m ."]
-    path.write_bytes(sentence_pieces(texts * 9, normalization_rule_tsv=str(rules)))
-    with pytest.warns(UserWarning, match="rules of its own. Those for several characters are not"):
-        check_pieces(path, texts)
+    path.write_bytes(sentence_pieces(["a A l m ."] * 9, normalization_rule_tsv=str(rules)))
+    with pytest.raises(ValueError, match="normalization rules"):
+        UnigramTokenizer(path)
 
 
 def test_alberts_numbers_and_symbols_equal_those_of_its_own_code(tmp_path):

@@ -5,7 +5,7 @@
 | `bert_config.json`, `albert_config.json` | the architecture |
 | `bert_model.ckpt.index` | names, shapes and places of the tensors |
 | `bert_model.ckpt.data-00000-of-00001` | the tensors; there may be several such files |
-| `vocab.txt` | the vocabulary; whether text is lowercased follows from the folder's name |
+| `vocab.txt` | the vocabulary; texts are lowercased if it has no upper-case letters |
 
 References: https://github.com/google-research/bert, https://github.com/google-research/albert.
 """
