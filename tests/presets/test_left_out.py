@@ -131,6 +131,18 @@ def test_a_wrapper_s_prefix_before_all_names_changes_nothing(tmp_path, wrapper, 
         np.testing.assert_array_equal(found, wanted)
 
 
+def test_the_file_of_a_whole_sentence_transformer_holds_its_encoder(tmp_path):
+    write_hugging_face(tmp_path, bert_of_transformers("PreTraining").bert)
+    expected = bert_keras.BertBackbone.from_preset(tmp_path).get_weights()
+    rewrite_hugging_face(
+        tmp_path,
+        lambda t: {f"0.auto_model.{n}": x for n, x in t.items()} | {"2.linear.weight": ROWS},
+    )
+    found = bert_keras.BertBackbone.from_preset(tmp_path).get_weights()
+    for ours, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours, wanted)
+
+
 def test_a_prefix_before_some_names_only_is_refused(theirs):
     rewrite_hugging_face(
         theirs, lambda t: {f"module.{n}": x for n, x in t.items()} | {"linear.weight": ROWS}

@@ -114,7 +114,10 @@ class HuggingFaceFolder(base.Checkpoint):
         table = self._token_table
         first = next((name for name in checkpoint if name.endswith(f".{table}")), table)
         wrapper = first.removesuffix(table).removesuffix(self.record.prefix)
-        return wrapper if all(name.startswith(wrapper) for name in checkpoint) else ""
+        # A file of a whole SentenceTransformer has its other modules beside the encoder, "0.".
+        others = r"[1-9]\d*\." if wrapper.startswith("0.") else r"(?!)"
+        is_known = (name.startswith(wrapper) or re.match(others, name) for name in checkpoint)
+        return wrapper if all(is_known) else ""
 
     def task_name(self):
         """Returns the registered name of the task whose head the checkpoint has, or `None`."""
