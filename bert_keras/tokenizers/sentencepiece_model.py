@@ -1,13 +1,16 @@
 """Reads SentencePiece files, which are protocol buffers."""
 
+import collections
 import functools
+import re
 import struct
-from unicodedata import combining, normalize
+from unicodedata import decomposition, normalize
 
+import numpy as np
 from tokenizers import Regex, normalizers
 
 from bert_keras.engine.atomic_files import reading
-from bert_keras.tokenizers.protocol_buffers import fields
+from bert_keras.tokenizers.protocol_buffers import check_whole, fields
 
 # Field numbers of sentencepiece_model.proto.
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
@@ -26,8 +29,16 @@ _FIXED = {
 # Stand between characters that must not be joined, and that must not be looked up together. Unicode
 # assigns nothing to them, and no character forms a cluster with them.
 _BREAK, _ALONE = "\ufff0\ufff1"
+# Stands after a sequence that is replaced.
+_END = "\ufff2"
+# Code points among which are all that NFKC joins, those whose forms it joins, and the results.
+_JOINED = (range(0x3400), range(0xA000, 0xD800), range(0xFB00, 0x12000), range(0x1D000, 0x1D800))
+_JOINED += (range(0x1F100, 0x1F200),)
 # Characters that form clusters with the one before them.
-_FOLLOWERS = r"\p{M}\x{200d}\x{1160}-\x{11ff}\x{d7b0}-\x{d7fb}\x{1f3fb}-\x{1f3ff}\x{ff9e}\x{ff9f}"
+_FOLLOWERS = r"\p{M}\x{200d}\x{1160}-\x{11ff}\x{d7b0}-\x{d7fb}\x{1f3fb}-\x{1f3ff}"
+# The most nodes that a table's trie may have, counted once per path, and its longest key in bytes.
+# The tables of NFKC have 265,000 nodes, and keys of 12 bytes.
+_MOST_NODES, _LONGEST_KEY = 1_000_000, 255
 _KINDS = {1: "UNIGRAM", 2: "BPE", 3: "WORD", 4: "CHAR"}
 
 
@@ -54,7 +65,7 @@ def read_sentence_pieces(path, without_bytes=None):
     """
     with open(path, "rb") as file:
         data = file.read()
-    pieces, types, settings = [], {}, {}
+    pieces, types, settings, rules = [], {}, {}, []
     # On a damaged table of characters the library panics, which is not an `Exception`.
     with reading(path, "Download it again."):
         for field, value in fields(data):
@@ -68,18 +79,20 @@ def read_sentence_pieces(path, without_bytes=None):
                 settings |= {(field, number): value for number, value in part.items()}
         table = settings.get(_CHARSMAP)
         user_defined = types.get(_USER_DEFINED, [])
-        normalizer = sentencepiece_normalizer(table)
-        changed = [x for x in user_defined if normalizer.normalize_str(f"x{x}x") != f"x{x}x"]
+        normalizer = sentencepiece_normalizer(table, user_defined)
+        if table and settings.get(_RULES_NAME) == b"user_defined":
+            for key, text in _entries(table).items():
+                if len(key) > 1 and normalizer.normalize_str(f"x{key}x") != f"x{text}x":
+                    rules.append(key)
     kind = settings.get(_MODEL_TYPE, 1)
     problems = [] if kind == 1 else [("be of type UNIGRAM", _KINDS.get(kind, kind))]
-    problems += [("leave its symbols as they are when it normalizes text", x) for x in changed]
-    if (rules := settings.get(_RULES_NAME, b"").decode()) == "user_defined":
-        problems.append(("have one of SentencePiece's own normalization rules", rules))
     first = tuple(piece for piece, _ in pieces[: len(without_bytes or ())])
     for key, (name, value) in _FIXED.items():
         is_ignored = name == "byte_fallback" and first == without_bytes
         if (found := settings.get(key, value)) != value and not is_ignored:
             problems.append((f"have {name}={bool(value)}", f"{name}={bool(found)}"))
+    if rules:
+        problems.append(("have no rules for several characters but those of NFKC", rules[0]))
     for rule, found in problems[:1]:
         raise ValueError(
             f"A SentencePiece model must {rule}. Received: {found} in {path}, which splits text by "
@@ -92,46 +105,112 @@ def read_sentence_pieces(path, without_bytes=None):
     return pieces, types.get(_CONTROL, []), not_in_text, normalizer
 
 
-def sentencepiece_normalizer(table):
+def sentencepiece_normalizer(table, symbols=()):
     """Returns what SentencePiece makes of a text before it is split, with spaces left as they are.
 
     The `tokenizers` library looks up a cluster of characters only if it has at most five bytes, and
     then drops what follows the first entry. So each character is looked up alone here. Where the
-    table is one of NFKC, which also joins characters, NFC joins them, but for `_places_apart`.
+    table is one of NFKC, those sequences that SentencePiece joins, and no others, are joined by
+    Unicode's rules.
 
     Args:
         table: bytes, the `precompiled_charsmap` of a file, or None.
+        symbols: list of str, which are left as they are, so that the model finds them.
     """
     lookup = normalizers.Precompiled(table) if table else normalizers.Sequence([])
-    alone = normalizers.Replace(Regex(rf"(?!\A)(?=[{_FOLLOWERS}])"), _ALONE)
-    steps = [alone, lookup, normalizers.Replace(_ALONE, "")]
+    joins, joined, followers = [], ".", f"[{_FOLLOWERS}]"
     if lookup.normalize_str("\uff9e") == "\u3099":  # NFKC.
-        apart, joins = normalizers.Replace(Regex(_places_apart()), _BREAK), normalizers.NFC()
-        steps = [apart, joins, *steps, joins, normalizers.Replace(_BREAK, "")]
+        joined, followers = _joined_sequences()
+        joins = [normalizers.NFC()]
+    # Breaks go before every follower except inside a sequence that is joined. A match begins where
+    # the last one ended, or at a character that follows none.
+    patterns = [rf"(?m)(?=.{followers})(?:\G|(?!{followers}))(?>{joined}|.)\K(?={followers})"]
+    symbols = sorted(symbols, key=len, reverse=True)
+    if symbols:
+        patterns.insert(0, rf"(?:{'|'.join(map(re.escape, symbols))})\K(?={followers})")
+    steps = [normalizers.Replace(Regex(pattern), _BREAK) for pattern in patterns]
+    alone = normalizers.Replace(Regex(rf"(?!\A)(?={followers})"), _ALONE)
+    steps += [*joins, alone, lookup, normalizers.Replace(_ALONE, ""), *joins]
+    steps.append(normalizers.Replace(_BREAK, ""))
+    # Characters for private use stand meanwhile for symbols that would be changed.
+    cleaning, before, after = normalizers.Sequence(steps), [], []
+    if any(cleaning.normalize_str(x) != x for x in symbols):
+        # As in SentencePiece the leftmost symbol is found, of several there the longest. So one
+        # pass marks their ends.
+        pattern = rf"(?:{'|'.join(map(re.escape, symbols))})\K"
+        places = [(x, chr(0xF0000 + n)) for n, x in enumerate(symbols)]
+        before = [normalizers.Replace(Regex(pattern), _END)]
+        before += [normalizers.Replace(x + _END, place) for x, place in places]
+        after = [normalizers.Replace(place, x) for x, place in places]
     # Only spaces are cut and joined, not tabs; and `Metaspace` puts none before a first `▁`.
     cuts = {r"\A +|[ ▁]+\z": "", "  +": " ", r"\A(?=▁)": "▁"}
     spaces = [normalizers.Replace(Regex(pattern), text) for pattern, text in cuts.items()]
-    return normalizers.Sequence([*(steps if table else ()), *spaces])
+    return normalizers.Sequence([*before, *(steps if table else ()), *after, *spaces])
 
 
 @functools.cache
-def _places_apart():
-    """Returns a pattern of the places where SentencePiece joins nothing, though NFC may.
+def _joined_sequences():
+    """Returns patterns of the sequences that a table of NFKC joins, and of what can follow a base.
 
-    SentencePiece joins whole decompositions: no mark to a letter that has one already, as in
-    Vietnamese. It does not sort marks, which Arabic and Hebrew have in another order than NFC.
+    They are the whole decompositions of characters, in which other forms may stand for each part
+    (half-width kana, say). A character and a mark that are joined already take no second mark.
     """
-    forms = {x: normalize("NFD", x) for x in map(chr, range(0x12000)) if normalize("NFC", x) == x}
-    joined = {x: form for x, form in forms.items() if len(form) > 1}
-    firsts = "".join({form[0] for form in joined.values()})
-    voiced = "\u3099\u309a\uff9e\uff9f"  # Those of kana, which nothing follows.
-    classes = [(combining(x), x) for form in joined.values() for x in form[1:]]
-    classes = sorted({*classes, *((8, x) for x in voiced)})
-    marks = "".join(mark for _, mark in classes)
-    whole = rf"가-힣{voiced}\p{{C}}" + "".join(x for x in joined if not "가" <= x <= "힣")
-    whole += "".join(x for x in forms if len(y := normalize("NFKD", x)) > 1 and combining(y[-1]))
-    others = rf"[{whole}]|[{_FOLLOWERS}&&[^{firsts}{marks}]]"
-    starts = [i for i in range(1, len(marks)) if classes[i - 1][0] < classes[i][0]]
-    unsorted = "".join(f"|(?<=[{marks[i:]}])[{marks[:i]}]" for i in starts)
-    marked = rf"(?!\A)(?=[{_FOLLOWERS}])(?=[^{marks}]|(?<={others}){unsorted})"
-    return rf"{marked}|(?<=[가-힣])(?=[ㄱ-ㆎﾡ-ￜ])"
+    forms, tree, followers = collections.defaultdict(list), {}, set()
+    # Few containers are made: the first load of a file otherwise waits for the garbage collector.
+    for character in (chr(code) for codes in _JOINED for code in codes):
+        if not decomposition(character) and not "\uac00" <= character <= "\ud7a3":
+            continue
+        form = normalize("NFKD", character)
+        if len(form) == 1:
+            forms[form].append(character)
+        elif normalize("NFC", form) != form:
+            node = tree
+            for part in form:
+                node = node.setdefault(part, {})
+            node[""] = {}  # The end of a sequence.
+            followers.update(form[1:])
+
+    def pattern(node):
+        return choices(frozenset((part, pattern(rest)) for part, rest in node.items()))
+
+    @functools.cache
+    def choices(sequences):
+        firsts = collections.defaultdict(list)
+        for part, rest in sequences - {("", "")}:
+            firsts[rest] += [part, *forms[part]]
+        patterns = sorted(_character_class(firsts[rest]) + rest for rest in firsts)
+        return f"(?:{'|'.join(patterns)}){'?' * (('', '') in sequences)}" if patterns else ""
+
+    followers = {form for part in followers for form in (part, *forms[part])}
+    return pattern(tree), f"[{_character_class(followers)}{_FOLLOWERS}]"
+
+
+def _character_class(characters):
+    return "[" + "".join(rf"\x{{{ord(x):x}}}" for x in sorted(characters)) + "]"
+
+
+def _entries(table):
+    """Returns the entries of a table as a dict. They are in a double-array trie.
+
+    Reference: https://github.com/s-yata/darts-clone.
+    """
+    size = int.from_bytes(table[:4], "little")
+    units, values = np.frombuffer(table, "<u4", size // 4, 4).tolist(), table[4 + size :]
+    offsets = [(unit >> 10) << ((unit & 512) >> 6) for unit in units]
+    children, found = collections.defaultdict(list), {}
+    for index, unit in enumerate(units):
+        if 0 < (label := unit & 0x800000FF) < 256:  # Units without a label are no children.
+            children[index ^ label].append((label, index))
+    nodes, count = [(offsets[0], b"")], 0
+    while nodes:
+        parent, key = nodes.pop()
+        count += 1
+        # Nodes may be shared, so a damaged trie can have endless or countless paths.
+        check_whole(count <= _MOST_NODES and len(key) <= _LONGEST_KEY, "its trie has no end")
+        for label, child in children[parent]:
+            node, longer = child ^ offsets[child], key + bytes([label])
+            nodes.append((node, longer))
+            if units[child] & 256:
+                start = units[node] & 0x7FFFFFFF
+                found[longer.decode()] = values[start : values.index(b"\0", start)].decode()
+    return found

