@@ -4,6 +4,7 @@ import os
 
 # With FAIL_ON_SKIPS=1, as in `run_all.py`, a skipped test fails except for these reasons.
 ALLOWED_SKIPS = (
+    "ALL_KILLS=1 runs it",  # a pre-training that is killed often, on PyTorch alone
     "only Linux tells a mapped file from memory",  # that is: macOS and Windows leave one test out
 )
 
