@@ -374,13 +374,14 @@ class Rows:
         return found
 
 
-def _joined(parts, places):
+def _joined(outputs, order):
     """Returns arrays, or dicts, lists or tuples of arrays, as one, with its rows in an order."""
-    if isinstance(parts[0], dict):
-        return {name: _joined([part[name] for part in parts], places) for name in parts[0]}
-    if isinstance(parts[0], (list, tuple)):
-        return type(parts[0])(_joined(column, places) for column in zip(*parts, strict=True))
-    return np.concatenate(parts)[places]
+    first = outputs[0]
+    if isinstance(first, dict):
+        return {name: _joined([output[name] for output in outputs], order) for name in first}
+    if isinstance(first, (list, tuple)):
+        return type(first)(_joined(column, order) for column in zip(*outputs, strict=True))
+    return np.concatenate(outputs)[order]
 
 
 class ReadyRows(Rows):

@@ -38,11 +38,11 @@ class Tensors(Mapping):
         return Tensors({name: self.stored[old] for name, old in names.items()}, self.num_values)
 
     def only(self, names):
-        """Returns only the tensors with the given names. Names that do not exist are skipped."""
+        """Returns only the tensors with these names. Names that do not exist are skipped."""
         return self.renamed({name: name for name in names if name in self.stored})
 
     def without(self, names):
-        """Returns all tensors but those with the given names."""
+        """Returns all tensors but those with these names."""
         return self.renamed({name: name for name in self.stored if name not in names})
 
     def updated(self, arrays):
