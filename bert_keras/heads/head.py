@@ -15,7 +15,7 @@ class Head(BertLayer):
     """Dense layers on the outputs of a backbone.
 
     The last layer is `dense`. A head may have a hidden layer, `hidden`, and a norm after it,
-    `hidden_norm`. The arguments of a subclass's constructor are attributes, see `keeps_arguments`.
+    `hidden_norm`. The arguments of a subclass's constructor are attributes, see `KeepsArguments`.
     They include `hidden_dim`, int, width of the backbone, and, for `make_dense`,
     `initializer_range`, float, standard deviation of the initial kernels.
 
