@@ -54,15 +54,18 @@ def call_layer(layer: keras.layers.Layer, *args: Any, **kwargs: Any) -> Any:
 
 
 @contextlib.contextmanager
-def outer_call() -> Iterator[None]:
-    """Stands for the call of an outer layer in inference mode, so that a model is called directly.
+def outer_call(training: bool) -> Iterator[None]:
+    """Stands for the call of an outer layer, so that a model is called directly.
 
     Keras's outermost call clears the losses of all layers, which takes a tenth of the time of a
-    small model. So this is for models whose layers add none.
+    small model. So this is for models whose layers have none.
+
+    Args:
+        training: bool, for layers that are called without it.
     """
     before = getattr(scopes, "current_call_ctx", None)
     scopes.current_call_ctx = context = CallContext(entry_layer=None)
-    context.set_value("training", False)
+    context.set_value("training", training)
     try:
         yield
     finally:

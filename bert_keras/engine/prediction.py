@@ -113,7 +113,7 @@ def _torch_function(model, options):
         def predict(inputs):
             nonlocal adds_losses
             if adds_losses is False:
-                with outer_call():
+                with outer_call(training=False):
                     return call(_tensors(inputs))
             outputs = call(_tensors(inputs))
             # The context of a call would make `torch.compile` compile again.

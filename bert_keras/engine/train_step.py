@@ -21,6 +21,7 @@ import keras
 
 from bert_keras import distribution
 from bert_keras.engine import kernels, variable_paths
+from bert_keras.engine.fast_layer_call import outer_call
 from bert_keras.engine.interrupts import defer_signals, run_on_exit
 from bert_keras.engine.keras_internals import (
     all_layers,
@@ -78,7 +79,33 @@ class _TorchSteps:
 
     # Weights that are trainable but that this model does not train.
     excluded_weights = ()
-    _compiled = None
+    _compiled = _listed = None
+
+    @contextlib.contextmanager
+    def listed_once(self):
+        """A context in which layers and weights are listed once; Keras does so 8 times a step.
+
+        It has no effect while a layer is not built.
+        """
+        before = self._listed
+        if before is None and is_built(self):
+            self.__dict__["_listed"] = variable_paths.version, all_layers(self), self.weights
+        try:
+            yield
+        finally:
+            self.__dict__["_listed"] = before
+
+    def _flatten_layers(self, include_self=True, recursive=True):
+        version, layers, _ = self._listed or (None, None, None)
+        if version != variable_paths.version or not recursive:
+            return super()._flatten_layers(include_self, recursive)
+        return layers[not include_self :]
+
+    @property
+    def weights(self):
+        """All weights, see `keras.Model.weights`."""
+        version, _, weights = self._listed or (None, None, None)
+        return super().weights if version != variable_paths.version else [*weights]
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:
@@ -119,10 +146,13 @@ class _TorchSteps:
 
     def _outputs_and_loss(self, x, y, sample_weight, training):
         """Returns the outputs and the loss of a batch; `jit_compile` compiles the call."""
-        call, options = self, {"training": training} if takes_training(self) else {}
-        if self._compiled is not None:
-            call, x = self._compiled, keras.tree.map_structure(keras.ops.convert_to_tensor, x)
-        y_pred = call(x, **options)
+        options = {"training": training} if takes_training(self) else {}
+        tensors = keras.tree.map_structure(keras.ops.convert_to_tensor, x)
+        # Keras's call clears the losses that layers added before. The context of a call would make
+        # `torch.compile` compile again.
+        is_direct = self._compiled is None and not self.losses
+        with outer_call(training) if is_direct else contextlib.nullcontext():
+            y_pred = (self._compiled or self)(tensors, **options)
         loss = self.compute_loss(x, y, y_pred, sample_weight, training=training)
         # Keras lists the metric of the losses first; a subclass may list others before.
         own_metrics(self)[0].update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
@@ -280,6 +310,8 @@ def atomic_steps(model):
             from bert_keras.engine.tensorflow_data import untuned
 
             stack.enter_context(untuned())
+        if keras.backend.backend() == "torch":
+            stack.enter_context(model.listed_once())
         if is_distributed(model):
             stack.enter_context(distribution.batches_are_shares())
         stack.enter_context(run_on_exit(model.settle))

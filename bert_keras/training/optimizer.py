@@ -15,7 +15,7 @@ from bert_keras import distribution
 from bert_keras.checks import check_int, check_number
 from bert_keras.engine import fused_steps as fused
 from bert_keras.engine.accumulation import own_variables
-from bert_keras.engine.keras_internals import schedule_of, value
+from bert_keras.engine.keras_internals import schedule_of, values
 from bert_keras.engine.train_step import after, is_distributed
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
@@ -279,10 +279,10 @@ class AdamW(keras.optimizers.Optimizer):
         import torch
 
         rows = collections.defaultdict(list)
-        for gradient, variable in zip(grads, trainable_variables, strict=True):
-            i = self._places[id(variable)]
-            moments = value(self._momentums[i]), value(self._velocities[i])
-            rows[self._groups[i]].append((value(variable), gradient, *moments))
+        places = [self._places[id(variable)] for variable in trainable_variables]
+        momentums, velocities = values(self._momentums), values(self._velocities)
+        for i, variable, gradient in zip(places, values(trainable_variables), grads, strict=True):
+            rows[self._groups[i]].append((variable, gradient, momentums[i], velocities[i]))
         excess = None
         if self.global_clipnorm:
             norm = torch.nn.utils.get_total_norm(grads)

@@ -104,6 +104,19 @@ def test_predict_is_called_by_keras_where_layers_add_losses(asked, adds_losses):
     assert asked[-1 - adds_losses] is classifier
 
 
+def test_a_step_has_the_losses_of_its_own_call():
+    """A step is called by Keras, which clears earlier losses, only where a layer has some."""
+    classifier = tiny_classifier()
+    labels = np.array([0, 1])
+    for rate in (0.0, 1.0, 1.0, 0.0):  # The regularizer's, from one step to the next.
+        penalty = keras.regularizers.L2(rate) if rate else None
+        classifier.head.activity_regularizer = penalty
+        logits = classifier(INPUTS)
+        expected = classifier.compute_loss(y=labels, y_pred=logits)  # With the call's losses.
+        loss, *_ = classifier.test_on_batch(INPUTS, labels)
+        np.testing.assert_allclose(loss, keras.ops.convert_to_numpy(expected), rtol=1e-5)
+
+
 def test_hooks_run():
     import torch
 

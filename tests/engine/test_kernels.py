@@ -78,7 +78,7 @@ if keras.backend.backend() == "tensorflow":
             np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
         # A graph for any length chooses when it runs, if it does not train.
         any_length = [tf.TensorSpec((2, 1, None, 16))] * 3
-        with outer_call():
+        with outer_call(training=False):
             predicting = tf.function(attention, any_length).get_concrete_function()
         training = tf.function(attention, any_length).get_concrete_function()
         assert_close(predicting(*inputs), formula(*inputs), 1e-5)

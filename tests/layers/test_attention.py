@@ -76,6 +76,7 @@ def test_dropout_has_the_values_and_gradients_of_the_formula(lengths, scale, mon
     def fixed(inputs, *_):
         return inputs * ops.cast(kept, "float32") / (1 - RATE)
 
+    monkeypatch.setattr(kernels, "_SMALL", 0)
     monkeypatch.setattr(kernels, "dropped", fixed)
     mask_and_scale = ops.convert_to_tensor(kept), 1 / (1 - RATE)
     monkeypatch.setattr(kernels, "dropout_mask", lambda *_: mask_and_scale)
@@ -88,6 +89,20 @@ def test_dropout_has_the_values_and_gradients_of_the_formula(lengths, scale, mon
 
     plain = functools.partial(formula, mask=mask, kept=kept, scale=scale or 4**-0.5)
     assert_like(ours, plain, *inputs)
+
+
+@pytest.mark.once
+def test_pytorch_drops_the_probabilities_of_a_small_attention_itself():
+    import torch
+
+    query, key, value = map(torch.tensor, arrays()[:3])
+    keras.utils.set_random_seed(0)
+    attended, _ = attend(query, key, value, make_mask((4, 7)), Dropout(RATE), training=True)
+    keras.utils.set_random_seed(0)
+    heads = [tensor.transpose(1, 2) for tensor in (query, key, value)]
+    attentions = kernels.probabilities(*heads[:2], make_mask((4, 7)))
+    expected = torch.dropout(attentions, RATE, True) @ heads[2]
+    assert_close(attended, expected.transpose(1, 2))
 
 
 @pytest.mark.parametrize("options", [{}, {"return_attentions": True}])
