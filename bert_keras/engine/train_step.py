@@ -147,7 +147,8 @@ class _TorchSteps:
     def _outputs_and_loss(self, x, y, sample_weight, training):
         """Returns the outputs and the loss of a batch; `jit_compile` compiles the call."""
         options = {"training": training} if takes_training(self) else {}
-        tensors = keras.tree.map_structure(keras.ops.convert_to_tensor, x)
+        self.check_inputs(x)  # While they are arrays, whose values are checked.
+        tensors = dict(zip(x, map(keras.ops.convert_to_tensor, x.values()), strict=True))
         # Keras's call clears the losses that layers added before. The context of a call would make
         # `torch.compile` compile again.
         is_direct = self._compiled is None and not self.losses
@@ -155,7 +156,7 @@ class _TorchSteps:
             y_pred = (self._compiled or self)(tensors, **options)
         loss = self.compute_loss(x, y, y_pred, sample_weight, training=training)
         # Keras lists the metric of the losses first; a subclass may list others before.
-        own_metrics(self)[0].update_state(loss, sample_weight=len(keras.tree.flatten(x)[0]))
+        own_metrics(self)[0].update_state(loss, sample_weight=len(next(iter(x.values()))))
         return y_pred, loss
 
     def train_step(self, data):
