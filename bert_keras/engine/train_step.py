@@ -13,7 +13,7 @@ import itertools
 import os
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -82,8 +82,8 @@ class _TorchSteps:
     _compiled = _listed = None
 
     @contextlib.contextmanager
-    def listed_once(self):
-        """A context in which layers and weights are listed once; Keras does so 8 times a step.
+    def listed_once(self) -> Iterator[None]:
+        """A context in which layers and weights are listed once, not several times a step.
 
         It has no effect while a layer is not built.
         """
@@ -102,7 +102,7 @@ class _TorchSteps:
         return layers[not include_self :]
 
     @property
-    def weights(self):
+    def weights(self) -> list[keras.Variable]:
         """All weights, see `keras.Model.weights`."""
         version, _, weights = self._listed or (None, None, None)
         return super().weights if version != variable_paths.version else [*weights]
