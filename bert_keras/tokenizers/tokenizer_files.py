@@ -73,61 +73,43 @@ _NEVER_READ_ONE = ("BertJapaneseTokenizer", "BertweetTokenizer", "PhobertTokeniz
 # Keys of tokenizer_config.json that would change ids -> the values that change nothing here. Any
 # other value is refused. With the others below, these are all arguments of transformers'
 # tokenizers. A key in no list is refused.
+_ON = "do_basic_tokenize do_word_tokenize do_subword_tokenize remove_space clean_text"
+_OFF = "normalization add_cross_lingual split_by_punct do_lower_case_words do_lowercase"
+_EMPTY = "never_split sp_model_kwargs vocab merges model_specific_special_tokens"
 FIXED_KEYS = {
+    **dict.fromkeys((*_ON.split(), "add_bos_token", "add_eos_token"), (None, True)),
+    **dict.fromkeys((*_OFF.split(), "do_lowercase_and_remove_accent"), (None, False)),
+    **dict.fromkeys((*_EMPTY.split(), "_spm_precompiled_charsmap"), (None, "", [], {})),
     "truncation_side": (None, "right"),
     "word_tokenizer_type": (None, "basic"),
     "subword_tokenizer_type": (None, "wordpiece"),
-    "do_basic_tokenize": (None, True),
-    "do_word_tokenize": (None, True),
-    "do_subword_tokenize": (None, True),
-    "never_split": (None, [], {}),
-    "remove_space": (None, True),
-    "normalization": (None, False),
-    "sp_model_kwargs": (None, {}),
-    "add_bos_token": (None, True),
-    "add_eos_token": (None, True),
-    "add_cross_lingual": (None, False),
-    "split_by_punct": (None, False),
-    "do_lower_case_words": (None, False),
-    "clean_text": (None, True),
-    "do_lowercase": (None, False),
-    "do_lowercase_and_remove_accent": (None, False),
-    "vocab": (None, [], {}),
-    "merges": (None, [], {}),
-    "_spm_precompiled_charsmap": (None, "", {}),
-    "model_specific_special_tokens": (None, {}),
 }
 READ_KEYS = {*_FLAGS, *_FURTHER, "added_tokens_decoder"}
 READ_KEYS |= {"model_max_length", "max_len", "tokenizer_class", "model_input_names"}
 READ_KEYS |= {"split_special_tokens", *_NAMED}
 # Keys that change no ids: files, names, padding, decoding, and arguments of a later call or of
 # `from_pretrained`, which transformers writes into the file.
-OTHER_KEYS = {
-    *("name_or_path", "_name_or_path", "special_tokens_map_file", "tokenizer_file"),
-    *("full_tokenizer_file", "added_tokens_file", "vocab_file", "merges_file", "vocab_type"),
-    *("use_fast", "from_slow", "backend", "is_local", "files_loaded", "auto_map", "lowercase"),
-    *("processor_class", "local_files_only", "_commit_hash", "init_inputs", "legacy"),
-    *("padding_side", "padding", "pad_to_multiple_of", "pad_token_type_id", "pad_token_segment_id"),
-    *("cls_token_box", "cls_token_segment_id", "verbose"),
-    *("max_length", "stride", "truncation", "truncation_strategy", "return_token_type_ids"),
-    *("clean_up_tokenization_spaces", "spaces_between_special_tokens", "chat_template", "errors"),
-    "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output",
-    *("trim_offsets", "wordpieces_prefix", "mecab_kwargs", "sudachi_kwargs", "jumanpp_kwargs"),
-    *("sep_token_extra", "tokenizer_type", "device_map", "device", "revision", "dtype"),
-    *("use_auth_token", "trust_remote_code", "add_special_tokens", "token", "fix_mistral_regex"),
-    *("lang2id", "id2lang", "src_lang", "tgt_lang", "spm_file", "unk_id", "vocab_size"),
-    *("max_position_embeddings", "local_rank", "tokenizer_version", "is_fast", "model_type"),
-    *("do_normalize", "cache_dir", "from_pt", "from_flax", "from_tf", "subfolder", "_from_auto"),
-    *("_from_pipeline", "torch_dtype", "force_download", "resume_download", "proxies"),
-    *("return_tensors", "return_attention_mask", "return_offsets_mapping", "return_length"),
-    *("return_special_tokens_mask", "return_overflowing_tokens", "pad_to_max_length", "do_pad"),
-    *("max_seq_length", "low_cpu_mem_usage", "task", "transformers_version", "response_schema"),
-    *("response_template", "chat_control_tokens", "num_labels", "id2label", "label2id"),
-    *("problem_type", "finetuning_task", "output_attentions", "output_hidden_states", "language"),
-    *("use_default_system_prompt", "use_cache", "pretrained_model_name_or_path", "max_seq_len"),
-    *("return_dict", "ignore_mismatched_sizes", "attn_implementation", "quantization_config"),
-    *(f"{theirs}_id" for theirs in _NAMED),
-}
+OTHER_KEYS = """
+name_or_path _name_or_path special_tokens_map_file tokenizer_file full_tokenizer_file
+added_tokens_file vocab_file merges_file vocab_type use_fast from_slow backend is_local files_loaded
+auto_map lowercase processor_class local_files_only _commit_hash init_inputs legacy padding_side
+padding pad_to_multiple_of pad_token_type_id pad_token_segment_id cls_token_box cls_token_segment_id
+verbose max_length stride truncation truncation_strategy return_token_type_ids
+clean_up_tokenization_spaces spaces_between_special_tokens chat_template errors
+clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output trim_offsets
+wordpieces_prefix mecab_kwargs sudachi_kwargs jumanpp_kwargs sep_token_extra tokenizer_type
+device_map device revision dtype use_auth_token trust_remote_code add_special_tokens token
+fix_mistral_regex lang2id id2lang src_lang tgt_lang spm_file unk_id vocab_size
+max_position_embeddings local_rank tokenizer_version is_fast model_type do_normalize cache_dir
+from_pt from_flax from_tf subfolder _from_auto _from_pipeline torch_dtype force_download
+resume_download proxies return_tensors return_attention_mask return_offsets_mapping return_length
+return_special_tokens_mask return_overflowing_tokens pad_to_max_length do_pad max_seq_length
+low_cpu_mem_usage task transformers_version response_schema response_template chat_control_tokens
+num_labels id2label label2id problem_type finetuning_task output_attentions output_hidden_states
+language use_default_system_prompt use_cache pretrained_model_name_or_path max_seq_len return_dict
+ignore_mismatched_sizes attn_implementation quantization_config
+"""
+OTHER_KEYS = {*OTHER_KEYS.split(), *(f"{theirs}_id" for theirs in _NAMED)}
 # Keys of sentence_bert_config.json, the same: what changes ids and is not read must be empty.
 FIXED_SENTENCE_KEYS = ("tokenizer_args", "processor_args", "processing_kwargs", "processor_kwargs")
 SENTENCE_KEYS = {"max_seq_length", "do_lower_case", "query_length", "document_length"}
