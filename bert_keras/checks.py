@@ -72,7 +72,7 @@ def check_choice(name, value, choices, advice=""):
 
 
 def check_settings(path, settings, allowed, advice=""):
-    """Raises `ValueError` unless the settings in a file have values that are supported.
+    """Returns the settings in a file; raises `ValueError` unless their values are supported.
 
     Args:
         path: str or path of the file.
@@ -82,6 +82,7 @@ def check_settings(path, settings, allowed, advice=""):
     """
     for key, values in allowed.items():
         check_choice(f"{key}` in `{path}", settings.get(key, values[0]), values, advice)
+    return settings
 
 
 def check_bool(name, value, advice=""):

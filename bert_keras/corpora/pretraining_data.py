@@ -253,8 +253,7 @@ def _remove_leftovers(output_dir, entries=()):
 def _corpus():
     """Returns `Documents` and word starts, which each process opens once."""
     if "corpus" not in STATE:
-        folder = os.path.join(STATE["unfinished"], "tokens")
-        STATE["corpus"] = open_tokens(folder, STATE["tokenizer"])
+        STATE["corpus"] = open_tokens(_unfinished("tokens"), STATE["tokenizer"])
     return STATE["corpus"]
 
 
@@ -264,7 +263,7 @@ def _corpus():
 def _cut(workers, settings, progress):
     """Cuts all passes over all documents into segments, in order; returns their counts."""
     counts = write_arrays(
-        _segments_folder(),
+        _unfinished("segments"),
         {"segments": _SEGMENT},
         map(_segment_rows, _cut_parts(workers, settings)),
         lambda counts: progress(f"{counts['examples']:,} examples cut"),
@@ -286,10 +285,6 @@ def _cut_parts(workers, settings):
         yield from workers.map(
             _cut_documents, itertools.product(passes, _document_ranges(documents))
         )
-
-
-def _segments_folder():
-    return os.path.join(STATE["unfinished"], "segments")
 
 
 def _segment_rows(segments):
@@ -335,7 +330,7 @@ def _write_shards(workers, cut, settings, progress):
     """Writes all missing shards; returns the entries of all shards and the statistics."""
     total = cut["examples"]
     count = -(-total // settings["examples_per_shard"])
-    np.save(_order_file(), np.random.default_rng(settings["seed"]).permutation(total))
+    np.save(_unfinished("order.npy"), np.random.default_rng(settings["seed"]).permutation(total))
     entries, num_tokens = [], 0
     for entry, shard_tokens in workers.map(_write_shard, ((i, count) for i in range(count))):
         entries.append(entry)
@@ -348,9 +343,9 @@ def _write_shards(workers, cut, settings, progress):
     return entries, statistics | mean
 
 
-def _order_file():
-    """Returns the file with the shuffled order of the examples."""
-    return os.path.join(STATE["unfinished"], "order.npy")
+def _unfinished(name):
+    """Returns the path of a file or a folder of the unfinished run."""
+    return os.path.join(STATE["unfinished"], name)
 
 
 def _write_shard(task):
@@ -359,7 +354,7 @@ def _write_shard(task):
     settings, folder = STATE["settings"], STATE["output_dir"]
     name = shards.shard_name(index, count)
     path = os.path.join(folder, name)
-    note_path = os.path.join(STATE["unfinished"], f"{name}.json")
+    note_path = _unfinished(f"{name}.json")
     if os.path.exists(note_path) and os.path.exists(path):
         entry, num_tokens = read_json(note_path, list)
         if entry["sha256"] == file_sha256(path):
@@ -377,8 +372,8 @@ def _write_shard(task):
 def _shuffled_segments(index, settings):
     """Returns the `Segments` of a shard: its part of all examples, which are shuffled."""
     if "segments" not in STATE:
-        STATE["segments"] = open_array(_segments_folder(), "segments", _SEGMENT)
-        STATE["order"] = np.load(_order_file(), mmap_mode="r")
+        STATE["segments"] = open_array(_unfinished("segments"), "segments", _SEGMENT)
+        STATE["order"] = np.load(_unfinished("order.npy"), mmap_mode="r")
     size = settings["examples_per_shard"]
     rows = STATE["segments"][STATE["order"][index * size : (index + 1) * size]]
     return sentence_pairs.Segments(*map(rows.__getitem__, _SEGMENT.names))

@@ -63,12 +63,6 @@ def read_shard(path: Path) -> dict[str, Array]:
         return safetensors.numpy.load_file(path)
 
 
-def _size(path):
-    """Returns the size of a shard in bytes."""
-    check_exists(path, "All shards must be in the folder", _MAKE_AGAIN, exists=os.path.isfile)
-    return os.path.getsize(path)
-
-
 def file_sha256(path: Path) -> str:
     """Returns the SHA-256 of a file in hexadecimal digits."""
     with open(path, "rb") as file:
@@ -117,8 +111,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             is_inside = re.fullmatch(r"[\w.-]+", name)
             check_whole(is_inside, f"a shard must be in the folder. Received: {name!r}")
     for name, size, _ in shards:
-        found = _size(os.path.join(folder, name))
-        if found != size:
+        path = os.path.join(folder, name)
+        check_exists(path, "All shards must be in the folder", _MAKE_AGAIN, exists=os.path.isfile)
+        if (found := os.path.getsize(path)) != size:
             raise ValueError(
                 f"A shard must have the length that {MANIFEST_FILE} states. Received: {name} in "
                 f"{folder} with {found} bytes instead of {size}. {_MAKE_AGAIN}"

@@ -6,8 +6,7 @@ code strips them whenever it lowercases.
 
 import os
 
-from bert_keras.checks import describe
-from bert_keras.engine.atomic_files import read_json
+from bert_keras.engine.atomic_files import read_json, requiring
 from bert_keras.tokenizers.vocabulary import read_vocabulary
 
 ASSETS = os.path.join("assets", "tokenizer")
@@ -77,9 +76,6 @@ def read_serialized(path):
         FileNotFoundError: there is no such file.
         ValueError: the file is damaged.
     """
-    saved = read_json(path)
-    if "class_name" not in saved or not isinstance(saved.get("config"), dict):
-        raise ValueError(
-            f"{path} must hold a 'class_name' and a dict 'config'. Received: {describe(saved)}."
-        )
-    return saved["class_name"], saved["config"]
+    with requiring(path, "hold a 'class_name' and a dict 'config'"):
+        saved = read_json(path)
+        return saved["class_name"], {**saved["config"]}

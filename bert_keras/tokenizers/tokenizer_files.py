@@ -13,6 +13,7 @@ from bert_keras.checks import (
     check_exists,
     check_int,
     check_number,
+    check_settings,
     describe,
     is_int,
     raise_at_first,
@@ -371,11 +372,9 @@ def _check_keys(config, tokens, folder):
     path = folder / _SETTINGS[0]
     reads_file = config.get("tokenizer_class") not in _NEVER_READ_ONE
     ignored = _WITHOUT_FILE if reads_file and (folder / TOKENIZER_FILE).is_file() else ()
-    for key, values in FIXED_KEYS.items():
-        if key not in ignored:
-            advice = "Another would change ids: convert the tokenizer to a tokenizer.json that "
-            advice += "does so, and leave the key out."
-            check_choice(f"{key}` in `{path}", config.get(key), values, advice)
+    fixed = {key: values for key, values in FIXED_KEYS.items() if key not in ignored}
+    advice = "Another would change ids: convert the tokenizer to a tokenizer.json that does so, "
+    check_settings(path, config, fixed, f"{advice}and leave the key out.")
     unknown = config.keys() - FIXED_KEYS.keys() - READ_KEYS - OTHER_KEYS
     _check_known(unknown, path, "transformers")
     if not config.get("added_tokens_decoder"):  # Otherwise the other file does not count.

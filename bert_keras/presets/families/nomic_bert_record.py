@@ -54,8 +54,8 @@ def split(arrays, backbone):
 
 def checked(config, allowed):
     """Returns a copy of a config, after checking keys that no argument of ours reads."""
-    check_settings("config.json", config, allowed, f"{BACKBONE} supports no others.")
-    return dict(config)
+    advice = f"{BACKBONE} supports no others."
+    return dict(check_settings("config.json", config, allowed, advice))
 
 
 def _read_rotation(config):

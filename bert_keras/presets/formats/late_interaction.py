@@ -120,9 +120,9 @@ def read_modules(config, root, folder, modules):
         )
     mask = {}
     if "MultiVectorMask" in folders:
-        mask = read_json(path := folders["MultiVectorMask"] / "config.json", dict)
+        path = folders["MultiVectorMask"] / "config.json"
         allowed = {"skiplist_tasks": (None, ["document"]), "keep_only_token_ids": (None,)}
-        check_settings(path, mask, allowed)
+        mask = check_settings(path, read_json(path), allowed)
     return {
         "query_marker": prompts.get("query") or "",
         "document_marker": prompts.get("document") or "",

@@ -65,8 +65,8 @@ def read_adapters(task, folder):
             not fit. No weight was changed.
     """
     path = folder / ADAPTERS
-    config, lora = read_json(path), task.backbone.lora
-    check_settings(path, config, _ALLOWED, "Other settings are not supported.")
+    advice, lora = "Other settings are not supported.", task.backbone.lora
+    config = check_settings(path, read_json(path), _ALLOWED, advice)
     rank, alpha = config.get("r", 8), config.get("lora_alpha", 8)
     if config.get("use_rslora"):
         alpha *= rank**0.5

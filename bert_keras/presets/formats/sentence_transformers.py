@@ -266,33 +266,29 @@ def _kinds(modules):
 
 def _read_splade(folder):
     path = folder / "config.json"
-    config = read_json(path, dict)
     allowed = {"pooling_strategy": ("max",), "activation_function": tuple(_LOG_TWICE)}
-    check_settings(path, config, allowed)
+    config = check_settings(path, read_json(path), allowed)
     return {"log_twice": _LOG_TWICE[config.get("activation_function", "relu")]}
 
 
 def _read_pooling(folder):
     path = folder / "config.json"
-    config = read_json(path, dict)
+    advice = "Embedders pool the prompt's tokens too."
+    config = check_settings(path, read_json(path), {"include_prompt": (True,)}, advice)
     modes = config.get("pooling_mode")
     if modes is None:
         flags = [key for key, is_on in config.items() if key.startswith(_FLAG) and is_on]
         modes = [_OLD_FLAGS.get(flag, flag) for flag in flags] or ["mean"]
     modes = [modes] if isinstance(modes, str) else modes
     advice = "Pass both `pooling` and `normalize` to use others than those of its training."
-    [mode] = check_choice(f"pooling` in `{path}", modes, [[name] for name in _POOLINGS], advice)
-    advice = "Embedders pool the prompt's tokens too."
-    check_settings(path, config, {"include_prompt": (True,)}, advice)
-    return mode
+    return check_choice(f"pooling` in `{path}", modes, [[name] for name in _POOLINGS], advice)[0]
 
 
 def _read_projection(folder):
     """Returns the options of the dense layer in a folder; `units` follows from its weights."""
     path = folder / "config.json"
-    config = read_json(path, dict)
     allowed = {"module_input_name": ("sentence_embedding",), "use_residual": (False,)}
-    check_settings(path, config, allowed)
+    config = check_settings(path, read_json(path), allowed)
     shapes = hub.read_weights(folder).shapes
     return {
         "units": shapes.get("linear.weight", (0,))[0],
