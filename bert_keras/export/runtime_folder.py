@@ -16,10 +16,12 @@ from bert_keras.version import __version__
 
 _WEIGHTS = "model.onnx.data"
 _ROOT = pathlib.Path(bert_keras.__file__).parent
-# What `runtime` imports by name.
-_ALWAYS = ("answers.answerer", "checks", "preprocessing.collate")
-# The module of a user's own answers in the folder.
-_OWN = "answers.own"
+# The modules that need no Keras: a folder has a copy of them, and of the packages that they are in.
+_LIBRARY = ("answers/*.py", "checks.py", "inputs.py", "types.py")
+_LIBRARY += tuple(f"preprocessing/{name}.py" for name in ("collate", "ragged", "windows"))
+_LIBRARY += tuple(f"preprocessing/{name}_windows.py" for name in ("question", "word"))
+_LIBRARY += tuple(f"tokenizers/{name}.py" for name in ("text_encoder", "words"))
+_FOLDERS = ("", "answers/", "preprocessing/", "tokenizers/")
 
 
 def write_folder(model, folder, verbose=None):
@@ -100,31 +102,12 @@ def _config_of(model):
 
 
 def library_of(answerers):
-    """Returns the modules that answerers need, a dict from paths to their sources."""
-    own = [cls for cls in answerers if not cls.__module__.startswith("bert_keras.")]
-    library = {"answers/own.py": _own_source(own)} if own else {}
-    todo = [*_ALWAYS, *(x.__module__.partition(".")[2] for x in answerers if x not in own)]
-    todo += _imported(_OWN, ast.parse(library["answers/own.py"])) if own else []
-    while todo:
-        path = f"{(name := todo.pop()).replace('.', '/')}.py"
-        if path not in library:
-            library[path] = (_ROOT / path).read_text(encoding="utf-8")
-            todo += _imported(name, ast.parse(library[path]))
-    folders = {pathlib.PurePath(path).parent.as_posix() for path in library}
-    return library | {f"{folder}/__init__.py".removeprefix("./"): "" for folder in {*folders, "."}}
-
-
-def _imported(name, tree):
-    """Returns the modules of this package that a module imports, which it does relatively."""
-    found = []
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.level:
-            parts = [*name.split(".")[: -node.level], *filter(None, [node.module])]
-            module = ".".join(parts)
-            for alias in node.names:
-                path = _ROOT.joinpath(*module.split("."), f"{alias.name}.py")
-                found.append(f"{module}.{alias.name}" if path.is_file() else module)
-    return found
+    """Returns the copied modules and those of a user's answerers, from their paths to sources."""
+    paths = [path for pattern in _LIBRARY for path in _ROOT.glob(pattern)]
+    library = {path.relative_to(_ROOT).as_posix(): path.read_text("utf-8") for path in paths}
+    if own := [cls for cls in answerers if not cls.__module__.startswith("bert_keras.")]:
+        library["answers/own.py"] = _own_source(own)
+    return library | {f"{folder}__init__.py": "" for folder in _FOLDERS}
 
 
 def _own_source(classes):
@@ -177,9 +160,10 @@ def _relative(node):
     is_from = isinstance(node, ast.ImportFrom)
     modules = [node.module] if is_from else [alias.name for alias in node.names]
     for name in modules:
-        top = name.partition(".")[0]
-        if top == "bert_keras" and is_from:
-            return ast.ImportFrom(name.partition(".")[2], node.names, 2)
+        top, _, below = name.partition(".")
+        path = pathlib.PurePath(f"{below.replace('.', '/')}.py")
+        if top == "bert_keras" and is_from and any(map(path.match, _LIBRARY)):
+            return ast.ImportFrom(below, node.names, 2)
         if top != "numpy" and top not in sys.stdlib_module_names:
             raise ValueError(
                 "An answer in a folder can use NumPy, the standard library and modules of "
