@@ -164,19 +164,16 @@ class PretrainingBatches(keras.utils.PyDataset):
         return inputs, labels, weights
 
     def _read(self, epoch, places):
-        """Returns a list of `(arrays of a shard, rows in it)` for places in an epoch, in order."""
+        """Returns a list of `(arrays of a shard, row in it)` for places in an epoch, in order."""
         order = np.arange(len(self._counts))
         if self.shuffle:
             order = self._generator(_SHARDS, epoch).permutation(order)
         ends = np.cumsum(self._counts[order])
-        indices = np.searchsorted(ends, places, side="right")
-        borders = np.flatnonzero(np.diff(indices)) + 1
-        parts = []
-        for part in np.split(np.arange(len(places)), borders):
-            index = int(indices[part[0]])
+        indices, parts = np.searchsorted(ends, places, side="right"), []
+        for place, index in zip(places, indices, strict=True):
             shard = int(order[index])
-            rows = places[part] - (ends[index] - self._counts[shard])
-            parts.append((self._shard(shard), self._row_order(epoch, shard)[rows]))
+            row = place - ends[index] + self._counts[shard]
+            parts.append((self._shard(shard), self._row_order(epoch, shard)[row]))
         return parts
 
     def _draw_row_order(self, epoch, shard):
@@ -192,16 +189,16 @@ class PretrainingBatches(keras.utils.PyDataset):
         return np.random.default_rng([self.seed, *map(int, purpose)])
 
     def _assemble(self, parts, step, places):
-        rows, length = _take_rows(parts, "token_ids", "offsets"), self.sequence_length
+        rows, length = _take_rows(parts, "token_ids"), self.sequence_length
         columns = np.arange(length)
         padding_mask = columns < rows.lengths[:, None]
         token_ids = rows.to_dense(length, self.tokenizer.pad_token_id).astype(np.int32)
-        second_starts = np.concatenate([arrays["second_starts"][rows] for arrays, rows in parts])
+        second_starts = np.array([arrays["second_starts"][row] for arrays, row in parts])
         is_second = padding_mask & (columns >= second_starts[:, None])
         segment_ids = is_second * self.tokenizer.layout.second_segment
         word_starts = None
         if "word_starts" in parts[0][0]:
-            word_starts = _take_rows(parts, "word_starts", "offsets").to_dense(length, False)
+            word_starts = _take_rows(parts, "word_starts").to_dense(length, False)
         arguments = padding_mask, word_starts
         if self.shuffle:
             generator = self._generator(_MASKS, step)
@@ -217,19 +214,14 @@ class PretrainingBatches(keras.utils.PyDataset):
         inputs = {name: inputs[name] for name in inputs if name in self.input_names}
         labels, weights = {"masked_lm": masked[2]}, {"masked_lm": masked[3]}
         if self.has_next_sentence:
-            not_next = [arrays["is_random_next"][rows] for arrays, rows in parts]
-            labels["next_sentence"] = np.concatenate(not_next).astype(np.int32)
+            not_next = [arrays["is_random_next"][row] for arrays, row in parts]
+            labels["next_sentence"] = np.array(not_next, np.int32)
             weights["next_sentence"] = np.ones(self.batch_size, np.float32)
         return inputs, labels, weights
 
 
-def _take_rows(parts, values, offsets):
-    """Returns rows of shards as a `Ragged`, without a copy if all are in the same shard."""
-    taken = []
-    for arrays, rows in parts:
-        starts = arrays[offsets][rows]
-        taken.append(Ragged(arrays[values], starts, arrays[offsets][rows + 1] - starts))
-    if len(taken) == 1:
-        return taken[0]
-    lengths = np.concatenate([part.lengths for part in taken])
-    return Ragged.from_flat(np.concatenate([part.flat() for part in taken]), lengths)
+def _take_rows(parts, name):
+    """Returns rows of shards as a `Ragged`."""
+    borders = [(arrays, *arrays["offsets"][row : row + 2]) for arrays, row in parts]
+    rows = [arrays[name][start:end] for arrays, start, end in borders]
+    return Ragged.from_flat(np.concatenate(rows), list(map(len, rows)))

@@ -1,6 +1,5 @@
 """Text files to a folder of pre-training examples, with any number of processes."""
 
-import bisect
 import itertools
 import os
 import re
@@ -299,15 +298,10 @@ def _segment_rows(segments):
 
 def _document_ranges(documents):
     """Yields ranges of documents with about one task's tokens. They depend only on the data."""
-    begin, count = 0, documents.num_documents
-
-    def first_token(document):
-        return documents.sentence_starts[documents.first_sentences[document]]
-
-    while begin < count:
-        least = first_token(begin) + TOKENS_PER_TASK
-        end = bisect.bisect_left(range(count), least, begin + 1, key=first_token)
-        yield range(begin, end)
+    starts, begin = documents.sentence_starts[documents.first_sentences[:-1]], 0
+    while begin < len(starts):
+        end = int(np.searchsorted(starts, starts[begin] + TOKENS_PER_TASK))
+        yield range(begin, end := max(end, begin + 1))
         begin = end
 
 

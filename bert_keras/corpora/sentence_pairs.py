@@ -8,8 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_keras.checks import check_choice, check_int
-from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
-from bert_keras.preprocessing.collate import pack
 from bert_keras.preprocessing.ragged import Ragged
 
 OBJECTIVES = ("next_sentence", "sentence_order", "full_sentences")
@@ -179,26 +177,34 @@ def pack_segments(documents, segments, layout):
 
     Args:
         documents: `Documents`.
-        segments: `Segments`; all have a B or none has.
+        segments: `Segments`.
         layout: `Layout`.
 
     Returns:
         rows: `Ragged` with the dtype of `documents.token_ids`.
         second_starts: int32 `(num_examples,)`, the column of B's first token, or the row's length.
     """
-    first, second = (
-        Ragged(documents.token_ids, pair[:, 0], np.diff(pair)[:, 0])
-        for pair in (segments.first, segments.second)
+    first_lengths, second_lengths = (
+        np.diff(pair)[:, 0] for pair in (segments.first, segments.second)
     )
-    is_pair = bool(second.lengths.any())
-    longest = int((first.lengths + second.lengths).max(initial=0)) + layout.num_special(is_pair)
-    second = second if is_pair else None
-    inputs = pack(first, second, layout=layout, pad_id=0, max_length=longest)
-    is_token = inputs[PADDING_MASK] > 0
-    values = inputs[TOKEN_IDS][is_token].astype(documents.token_ids.dtype)
-    second_starts = len(layout.before) + first.lengths
-    second_starts += len(layout.between if is_pair else layout.after)
-    return Ragged.from_flat(values, is_token.sum(axis=1)), second_starts.astype(np.int32)
+    is_pair, num_before = second_lengths > 0, len(layout.before)
+    first_ends = num_before + first_lengths
+    second_starts = first_ends + np.where(is_pair, len(layout.between), len(layout.after))
+    lengths = second_starts + second_lengths + is_pair * len(layout.after)
+    values = np.zeros(int(lengths.sum()), documents.token_ids.dtype)
+    rows = Ragged.from_flat(values, lengths)
+    ends = rows.starts + lengths - len(layout.after)
+    between = (rows.starts + first_ends)[is_pair]
+    specials = (layout.before, layout.between, layout.after)
+    for places, ids in zip((rows.starts, between, ends), specials, strict=True):
+        for shift, id in enumerate(ids):
+            values[places + shift] = id
+    for pair, starts, counts in (
+        (segments.first, rows.starts + num_before, first_lengths),
+        (segments.second, rows.starts + second_starts, second_lengths),
+    ):
+        copy_slices(documents.token_ids, pair[:, 0], values, starts, counts)
+    return rows, second_starts.astype(np.int32)
 
 
 def copy_slices(source, source_starts, target, target_starts, lengths):

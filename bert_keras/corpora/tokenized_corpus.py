@@ -14,7 +14,6 @@ from bert_keras.corpora.documents import (
     cut_long_sentences,
     sentence_borders,
 )
-from bert_keras.corpora.sentence_pairs import copy_slices
 from bert_keras.corpora.sentences import split_sentences
 from bert_keras.corpora.workers import STATE
 from bert_keras.engine.atomic_files import read_json, write_json
@@ -136,18 +135,13 @@ def tokenize_documents(documents):
         "bytes": sum(len(text.encode("utf-8", "replace")) for row in rows for text in row),
     }
     per_document = per_document[per_document > 0]
-    starts, ends, _ = borders = sentence_borders(pieces, per_document)
-    begins = np.cumsum(pieces) - pieces
+    _, ends, first_sentences = borders = sentence_borders(pieces, per_document)
     arrays = dict(zip(Documents._fields[1:], borders, strict=True))
-    for name, values, separator, dtype in (
-        ("token_ids", ids, tokenizer.sep_token_id, id_dtype(tokenizer)),
-        ("word_starts", word_starts, True, bool),
-    ):
-        size = 0 if values is None else len(ids) + len(per_document)
-        arrays[name] = np.full(size, separator, dtype)
-        if size:
-            copy_slices(values, begins, arrays[name], starts, ends - starts)
-    return arrays, counts
+    # A separator follows each document.
+    places = ends[first_sentences[1:] - 1] - np.arange(len(per_document))
+    ids = np.insert(ids, places, tokenizer.sep_token_id).astype(id_dtype(tokenizer))
+    starts = np.empty(0, bool) if word_starts is None else np.insert(word_starts, places, True)
+    return arrays | {"token_ids": ids, "word_starts": starts}, counts
 
 
 def _sentences(passages):
