@@ -54,14 +54,14 @@ def call_layer(layer: keras.layers.Layer, *args: Any, **kwargs: Any) -> Any:
 
 
 @contextlib.contextmanager
-def outer_call(training: bool) -> Iterator[None]:
+def outer_call(training: bool | None = None) -> Iterator[None]:
     """Stands for the call of an outer layer, so that a model is called directly.
 
     Keras's outermost call clears the losses of all layers, which takes a tenth of the time of a
     small model. So this is for models whose layers have none.
 
     Args:
-        training: bool, for layers that are called without it.
+        training: bool, for layers that are called without it, or `None` as in Keras.
     """
     before = getattr(scopes, "current_call_ctx", None)
     scopes.current_call_ctx = context = CallContext(entry_layer=None)

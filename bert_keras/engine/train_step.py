@@ -152,7 +152,7 @@ class _TorchSteps:
         # Keras's call clears the losses that layers added before. The context of a call would make
         # `torch.compile` compile again.
         is_direct = self._compiled is None and not self.losses
-        with outer_call(training) if is_direct else contextlib.nullcontext():
+        with outer_call(**options) if is_direct else contextlib.nullcontext():
             y_pred = (self._compiled or self)(tensors, **options)
         loss = self.compute_loss(x, y, y_pred, sample_weight, training=training)
         # Keras lists the metric of the losses first; a subclass may list others before.

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from tiny import tiny_classifier
 
+from bert_keras import TextClassifier
 from bert_keras.engine.fast_layer_call import DirectCall
 
 pytestmark = pytest.mark.once
@@ -102,6 +103,20 @@ def test_predict_is_called_by_keras_where_layers_add_losses(asked, adds_losses):
     assert len(classifier.losses) == adds_losses  # Of the last call alone.
     classifier(INPUTS)  # After `predict`, a call of the user's own is an outermost one again.
     assert asked[-1 - adds_losses] is classifier
+
+
+def test_layers_do_not_train_in_a_model_whose_call_takes_no_training():
+    """As in Keras, and so on the other backends."""
+
+    class Outer(TextClassifier):
+        def call(self, inputs):
+            counted(inputs["token_ids"])
+            return super().call(inputs)
+
+    counted, small = Counted(), tiny_classifier()
+    outer = Outer(small.backbone, num_classes=2)
+    outer.train_on_batch(INPUTS, np.array([0, 1]))
+    assert counted.seen[-1] is None
 
 
 def test_a_step_has_the_losses_of_its_own_call():
