@@ -72,11 +72,17 @@ class LoraMixin:
         alpha = rank if alpha is None else alpha
         targets = self.default_targets if targets == DEFAULT_TARGETS else targets
         check_number("lora_alpha", alpha, above=0, advice="None takes `lora_rank`.")
+        if layers is not None:
+            last = self.num_blocks - 1
+            rule = f"different numbers of encoder layers, from 0 to {last}, or None for all"
+            layers = _chosen("lora_layers", layers, range(self.num_blocks), rule)
+        names = list(self.adaptable)
+        rule = f"a list of different names out of {names}"
         return {
             "lora_rank": int(rank),
             "lora_alpha": float(alpha),
-            "lora_targets": _checked_targets(targets, list(self.adaptable)),
-            "lora_layers": None if layers is None else _checked_layers(layers, self.num_blocks),
+            "lora_targets": _chosen("lora_targets", targets, names, rule),
+            "lora_layers": layers,
         }
 
     def _projections(self, settings):
@@ -145,25 +151,10 @@ class LoraMixin:
         return plain
 
 
-def _checked_targets(targets, names):
-    is_names = isinstance(targets, (list, tuple)) and len(targets) > 0
-    # In one order, so that equal settings compare equal.
-    chosen = [name for name in names if is_names and name in targets]
-    if not is_names or len(chosen) < len(targets):
-        raise ValueError(
-            f"`lora_targets` must be a list of different names out of {names}. Received: "
-            f"{targets!r}."
-        )
-    return chosen
-
-
-def _checked_layers(layers, num_layers):
-    numbers = [*layers] if isinstance(layers, Iterable) else []
-    allowed = [number for number in range(num_layers) if number in numbers]
-    if not numbers or len(allowed) < len(numbers):
-        raise ValueError(
-            "`lora_layers` must be different numbers of encoder layers, from 0 to "
-            f"{num_layers - 1}, such as range({num_layers // 2}, {num_layers}), or None for all. "
-            f"Received: {layers!r}."
-        )
-    return allowed
+def _chosen(name, chosen, allowed, rule):
+    """Returns what is chosen, in the order of `allowed`, so that equal settings compare equal."""
+    values = [*chosen] if isinstance(chosen, Iterable) and not isinstance(chosen, str) else []
+    found = [value for value in allowed if value in values]
+    if not values or len(found) < len(values):
+        raise ValueError(f"`{name}` must be {rule}. Received: {chosen!r}.")
+    return found

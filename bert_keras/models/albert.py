@@ -90,7 +90,6 @@ class AlbertBackbone(Backbone):
         super().__init__(**kwargs)
         self.embeddings = bert_embeddings(self, embedding_dim)
         self.encoder = bert_encoder(self, self._shared_blocks())
-        self.build((None, None))
 
     def _shared_blocks(self):
         """Returns the block of each layer, a list of `num_layers` with repetitions."""

@@ -43,10 +43,9 @@ class Backbone(KeepsArguments, LoraMixin, BuiltModel):
     """A family's encoder, from token ids to hidden states. There is one subclass per paper.
 
     The arguments of a subclass's constructor are attributes, see `KeepsArguments`, and this
-    constructor checks them. The subclass then makes the layers `embeddings` and `encoder`, and
-    calls `self.build(...)` as its last line, which adds a `pooler` if `has_pooler` is `True`. A
-    subclass checks the arguments that `_checked` does not know, except for bools. Other code uses
-    only the fields below.
+    constructor checks them. The subclass then makes the layers `embeddings` and `encoder`; `build`
+    adds a `pooler` if `has_pooler` is `True`. A subclass checks the arguments that `_checked` does
+    not know, except for bools. Other code uses only the fields below.
 
     Args:
         name: str, or `None`.

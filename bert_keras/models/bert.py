@@ -88,7 +88,6 @@ class BertBackbone(Backbone):
         super().__init__(**kwargs)
         self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)
-        self.build((None, None))
 
 
 def bert_embeddings(backbone, embedding_dim=None, **options):

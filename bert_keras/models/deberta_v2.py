@@ -139,7 +139,6 @@ class DebertaV2Backbone(Backbone):
             shared = [layer_for(self, RelativeVectors, "relative_vectors", *names)]
         blocks = [self._block(i) for i in range(num_layers)]
         self.encoder = bert_encoder(self, blocks, shared=shared)
-        self.build((None, None))
 
     def _block(self, i):
         attention = layer_for(

@@ -70,4 +70,3 @@ class DistilBertBackbone(Backbone):
         super().__init__(**kwargs)
         self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)
-        self.build((None, None))

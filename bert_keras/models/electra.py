@@ -86,7 +86,6 @@ class ElectraBackbone(Backbone):
         is_projected = self.embedding_dim != hidden_dim
         self.embeddings = bert_embeddings(self, embedding_dim if is_projected else None)
         self.encoder = bert_encoder(self)
-        self.build((None, None))
 
 
 def share_embeddings(backbone: keras.Model, other: keras.Model) -> None:

@@ -53,11 +53,10 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
     - When `fit` or `evaluate` ends, even by an exception or Ctrl-C, the weights are those after the
       last whole step. Signals wait for the end of a step.
     - A file is written whole, or stays as it was.
-    - A subclass creates its layers in `__init__`, builds them in `build`, which skips children that
-      are already built, and calls `self.build((None, None))` as the last line of `__init__`.
+    - A subclass creates its layers in `__init__`, and builds them in `build`, which skips children
+      that are already built. `complete` calls it when the outermost `__init__` has returned.
     - A further subclass may create layers and metrics after `super().__init__()`, as in any Keras
-      model. When the outermost `__init__` has returned, `complete` builds the layers that `call`
-      calls.
+      model. `complete` builds those that `call` calls.
     - Loading therefore never has to guess shapes or to build layers.
     - NumPy inputs are checked before any compute; tensors are not.
 
@@ -96,7 +95,9 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
         super().__init__(**kwargs)
 
     def complete(self) -> None:
-        """Ends construction: builds layers that subclasses added, and allows no further ones."""
+        """Ends construction: builds all layers, and allows no further ones."""
+        if not self.built:
+            self.build((None, None))
         if not is_built(self):
             # Padded to one length, since some layers, such as `Flatten`, need to know it.
             longest = getattr(getattr(self, "backbone", self), "max_sequence_length", None)

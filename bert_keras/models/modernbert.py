@@ -103,7 +103,6 @@ class ModernBertBackbone(Backbone):
         blocks = [self._block(i) for i in range(num_layers)]
         norm = bert_norm(self, "final_norm", center=False)
         self.encoder = bert_encoder(self, blocks, norm=norm)
-        self.build((None, None))
 
     def _block(self, i):
         is_global = i % self.global_attention_every == 0

@@ -84,7 +84,6 @@ class MPNetBackbone(Backbone):
         options = {"dtype": self.dtype_policy, "name": "attention_bias"}
         bias = RelativeBias(num_heads, initializer_range, **options)
         self.encoder = bert_encoder(self, shared=[bias])
-        self.build((None, None))
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

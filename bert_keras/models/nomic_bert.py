@@ -96,7 +96,6 @@ class NomicBertBackbone(Backbone):
         super().__init__(**kwargs)
         self.embeddings = bert_embeddings(self, has_positions=False)
         self.encoder = bert_encoder(self, [self._block(f"layer_{i}") for i in range(num_layers)])
-        self.build((None, None))
 
     def _block(self, name):
         shared = ("num_heads", "rotary_base", "rotary_scale")

@@ -87,4 +87,3 @@ class RobertaBackbone(Backbone):
         check_int("padding_id", padding_id, 0, self.vocabulary_size - 1)
         self.embeddings = bert_embeddings(self)
         self.encoder = bert_encoder(self)
-        self.build((None, None))

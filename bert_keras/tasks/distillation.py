@@ -110,7 +110,6 @@ class Distillation(JointTask):
         self.temperature = check_number("temperature", temperature, above=0)
         weights = {"soft": soft_weight, "hard": hard_weight, "cosine": cosine_weight}
         self.weights_of = {n: check_number(f"{n}_weight", w) for n, w in weights.items()}
-        self.build((None, None))
 
     @property
     def tasks(self) -> tuple[Task]:

@@ -112,7 +112,6 @@ class MaskedLM(Task):
         self.masking = masking if isinstance(masking, Masking) else Masking(**(masking or {}))
         self.head_options = check_head_options(head_options, HEAD_OPTIONS)
         self.head = self.make_head()
-        self.build((None, None))
 
     def make_head(self) -> keras.layers.Layer:
         """Returns a new head, not built yet."""

@@ -132,7 +132,6 @@ class MultiVectorEmbedder(Embedder):
         tokens = string.punctuation if skipped_tokens is None else skipped_tokens
         self.skipped_tokens = as_texts(list(tokens), "skipped_tokens")
         self.head = head_for(self, TokenVectorsHead, dim=dim)
-        self.build((None, None))
 
     def _check_lengths(self):
         preprocessor = self.preprocessor

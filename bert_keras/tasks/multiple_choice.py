@@ -93,7 +93,6 @@ class MultipleChoice(Task):
         self.pooling, self.head_options, self.dropout = settings
         options = {"dropout": self.dropout, "pooling": self.pooling, **self.head_options}
         self.head = head_for(self, SequenceHead, "layer_norm_epsilon", num_outputs=1, **options)
-        self.build((None, None))
 
     def call(self, inputs, training=None):
         merged = flatten_texts(inputs)

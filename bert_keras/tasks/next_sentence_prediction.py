@@ -67,7 +67,6 @@ class NextSentencePrediction(Task):
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, **kwargs)
         self.head = head_for(self, NextSentenceHead)
-        self.build((None, None))
 
     def call(self, inputs, training=None):
         outputs = self.backbone_outputs(inputs, training=training, first_token_only=True)

@@ -122,7 +122,6 @@ class QuestionAnswering(Task):
         self.mask_padding = mask_padding
         options |= {"dropout": self.dropout, "mask_padding": mask_padding}
         self.head = head_for(self, SpanHead, "layer_norm_epsilon", **options)
-        self.build((None, None))
 
     def call(self, inputs, training=None):
         outputs = self.backbone_outputs(inputs, training=training)

@@ -101,7 +101,6 @@ class ReplacedTokenDetector(Task):
         super().__init__(backbone, preprocessor=preprocessor, **kwargs)
         options = families.head_options(backbone, "ReplacedTokenDetector")
         self.head = head_for(self, ReplacedTokenHead, "activation", "layer_norm_epsilon", **options)
-        self.build((None, None))
 
     def call(self, inputs, training=None):
         return self.head(self.backbone_outputs(inputs, training=training))
@@ -257,7 +256,6 @@ class ReplacedTokenDetection(JointTask):
         # Functions that were compiled before are dropped.
         variable_paths.changed(generator.backbone.embeddings, generator.backbone, generator)
         generator.compile_with(generator.recipe.fresh_optimizer(generator))
-        self.build((None, None))
 
     @property
     def tasks(self) -> tuple[MaskedLM, ReplacedTokenDetector]:

@@ -135,7 +135,6 @@ class SparseTextEmbedder(Embedder):
         # A seed generator counts the steps: its state is not a weight, and a continued run restores
         # it.
         self.step_counter = keras.random.SeedGenerator(0)
-        self.build((None, None))
 
     @property
     def dim(self) -> int:

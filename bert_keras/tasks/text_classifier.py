@@ -130,7 +130,6 @@ cross-entropy | logits `(batch, num_classes)` |
         settings = head_settings(self, pooling, head_options, dropout)
         self.pooling, self.head_options, self.dropout = settings
         self.head = self.make_head()
-        self.build((None, None))
 
     def make_head(self) -> keras.layers.Layer:
         """Returns a new head, not built yet."""

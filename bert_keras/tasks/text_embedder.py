@@ -125,7 +125,6 @@ of the texts after the first, `(num_examples, num_texts - 1)` | `MarginMSE` |
         settings = (pooling, normalize, projection)
         self.head = EmbeddingHead(*settings, dtype=self.dtype_policy, name="head")
         self.projection = self.head.projection
-        self.build((None, None))
 
     @property
     def dim(self) -> int:

@@ -144,7 +144,6 @@ class TokenClassifier(Task):
         options |= {"dropout": self.dropout, "crf": self.crf}
         options["num_outputs"] = self.num_classes
         self.head = head_for(self, TokenHead, "layer_norm_epsilon", **options)
-        self.build((None, None))
 
     def call(self, inputs, training=None):
         outputs = self.backbone_outputs(inputs, training=training)

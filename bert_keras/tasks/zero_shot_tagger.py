@@ -146,7 +146,6 @@ class ZeroShotTagger(Task):
         names = ("dim", "max_width", "span_mode", "lstm", "dropout")
         options = {name: getattr(self, name) for name in names} | {"dtype": self.dtype_policy}
         self.head = ZeroShotSpanHead(backbone.hidden_dim, name="head", **options)
-        self.build((None, None))
 
     def call(self, inputs, training=None):
         inputs = dict(inputs)

@@ -55,8 +55,8 @@ class ParallelBlock(layers.EncoderBlock):
 #
 # The base class keeps each argument of the constructor as an attribute, checks it, and returns it in
 # the config. What the family has no argument for is an attribute of the class. `bert_embeddings` and
-# `bert_block` make BERT's parts with the backbone's sizes and rates. `build()` comes last and creates
-# all weights.
+# `bert_block` make BERT's parts with the backbone's sizes and rates. All weights are created when the
+# constructor has ended.
 #
 # The parts that other families use:
 #
@@ -99,7 +99,6 @@ class ParallelBackbone(Backbone):
         self.embeddings = bert_embeddings(self)
         blocks = [bert_block(self, f"layer_{i}", ParallelBlock) for i in range(num_layers)]
         self.encoder = layers.Encoder(blocks, remat=remat, dtype=self.dtype_policy, name="encoder")
-        self.build((None, None))
 
 
 # %% [markdown]

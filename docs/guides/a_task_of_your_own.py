@@ -82,7 +82,6 @@ class Grader(bert_keras.Task):
         super().__init__(backbone, preprocessor, **kwargs)
         self.num_grades = num_grades
         self.head = keras.layers.Dense(num_grades - 1, name="head")
-        self.build((None, None))
 
     def call(self, inputs, training=None):
         outputs = self.backbone_outputs(inputs, training=training)
