@@ -43,7 +43,6 @@ from bert_keras.types import Data, Inputs, LayerOptions, Path, Verbose
 _Layer = TypeVar("_Layer", bound=keras.layers.Layer)
 
 _MODEL_ARGUMENTS = ("name", "dtype", "trainable")
-_FIT_ARGUMENTS = parameters_of(keras.Model.fit)[0].keys()
 
 
 class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
@@ -77,7 +76,6 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
     token_inputs = ()
     # Arguments of a parent's constructor that this class decides itself -> their values.
     decided_arguments = types.MappingProxyType({})
-    _is_complete = False
     _prediction = _compiled_for = None
     # Keras and PyTorch look these up; a missing attribute would raise an error each time.
     output_names, _is_replica = None, False
@@ -106,13 +104,6 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
             # A layer that this call does not reach is built when it is called, as in Keras.
             with contextlib.suppress(Exception):
                 self.compute_output_spec(dict.fromkeys(self.input_names, ids))
-        self._is_complete = True
-        self._lock_state()
-
-    def _lock_state(self):
-        # Keras calls it after `build`, before a subclass's constructor has ended.
-        if self._is_complete:
-            super()._lock_state()
 
     @property
     def input(self) -> Any:
@@ -210,8 +201,6 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
 
         If the standard output is not a terminal, `verbose="auto"` prints one line per epoch.
         """
-        if unknown := kwargs.keys() - _FIT_ARGUMENTS:
-            check_arguments(unknown, keras.Model.fit)
         if len(args) < 5 and kwargs.get("verbose", "auto") == "auto":
             kwargs["verbose"] = resolve_verbose("auto")
         self._drop_stale_functions()

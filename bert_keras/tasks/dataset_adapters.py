@@ -22,41 +22,29 @@ from bert_keras.tasks.user_columns import (
 )
 
 
-def dataset_arguments(task, columns, batch_size=None):
-    """Returns the arguments of `keras.Model.evaluate` for a data set of batches, checked.
-
-    Args:
-        task: a `Task`.
-        columns: `Columns` of the kind `"batches"`.
-        batch_size: int, or `None`.
-    """
-    check_is_dataset(columns.x)
-    rule = "A data set that is read batch by batch must yield its labels and weights itself"
-    advice = "Make it a list, or let it yield `(x, y, sample_weight)`."
-    refuse_options(rule, {"y": columns.y, "sample_weight": columns.sample_weight}, advice)
-    arguments = {"x": adapt(task, columns.x)}
-    return arguments if batch_size is None else {**arguments, "batch_size": batch_size}
-
-
-def adapt(task, x, training=True):
+def adapt(task, columns, training=True):
     """Wraps a data set so that each batch is checked and its texts are encoded.
 
     If several processes share a batch, the wrapper yields the rows that this process computes.
 
     Args:
         task: a `Task`.
-        x: a data set of batches: a `PyDataset`, a generator or another iterator, a torch
-            `DataLoader`, or a `tf.data.Dataset`. A batch is ready inputs or texts, or a tuple
-            `(x, y)` or `(x, y, sample_weight)`. Ready inputs of the last two data sets are not
-            checked if the data set does not know its length, nor on TensorFlow in a
+        columns: `Columns` of the kind `"batches"`: a `PyDataset`, a generator or another iterator,
+            a torch `DataLoader`, or a `tf.data.Dataset`. A batch is ready inputs or texts, or a
+            tuple `(x, y)` or `(x, y, sample_weight)`. Ready inputs of the last two data sets are
+            not checked if the data set does not know its length, nor on TensorFlow in a
             `tf.data.Dataset`. The names of transformers are taken too, see `user_columns`.
         training: bool, whether texts have labels.
 
     Raises:
-        TypeError: `x` yields no batches.
-        ValueError: processes cannot share its batches.
+        TypeError: the data set yields no batches.
+        ValueError: labels or weights are beside it, or processes cannot share its batches.
     """
+    x, y, sample_weight, _ = columns
     check_is_dataset(x)
+    rule = "A data set that is read batch by batch must yield its labels and weights itself"
+    advice = "Make it a list, or let it yield `(x, y, sample_weight)`."
+    refuse_options(rule, {"y": y, "sample_weight": sample_weight}, advice)
     share = None
     if training and is_distributed(task):
         share = distribution.shard_of(task)

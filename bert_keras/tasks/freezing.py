@@ -1,6 +1,6 @@
 """What a task freezes: the argument `frozen`, and weights that a user froze by hand."""
 
-from bert_keras.checks import is_int
+from bert_keras.checks import check_int
 from bert_keras.engine.variable_paths import relative_path
 
 FROZEN_PARTS = (None, "backbone", "embeddings")
@@ -8,12 +8,9 @@ FROZEN_PARTS = (None, "backbone", "embeddings")
 
 def check_frozen(frozen, num_layers):
     """Returns `frozen`; raises `ValueError` unless it names a part of the backbone, see `Task`."""
-    if frozen in FROZEN_PARTS or (is_int(frozen) and 0 <= frozen <= num_layers):
-        return frozen
-    raise ValueError(
-        f"`frozen` must be one of {FROZEN_PARTS} or an int from 0 to {num_layers}, the encoder "
-        f"layers. Received: {frozen!r}."
-    )
+    if frozen not in FROZEN_PARTS:
+        check_int("frozen", frozen, 0, num_layers, f"Or one of {FROZEN_PARTS}.")
+    return frozen
 
 
 def frozen_by_hand(task):

@@ -123,12 +123,11 @@ class SparseTextEmbedder(Embedder):
         super().__init__(backbone, preprocessor, **kwargs)
         self.log_twice = check_bool("log_twice", log_twice)
         self.query_weights = check_query_weights(query_weights, self.tokenizer)
-        if not isinstance(regularization, (tuple, list)) or len(regularization) != 2:
-            raise ValueError(
-                "`regularization` must be two numbers, for queries and for documents. Received: "
-                f"{regularization!r}. Pass (0, 0) for none."
-            )
-        self.regularization = tuple(check_number("regularization", x) for x in regularization)
+        advice = "They are for queries and for documents. Pass (0, 0) for none."
+        check_shape("`regularization`", np.asarray(regularization), (2,), "iuf", advice)
+        self.regularization = tuple(
+            float(check_number("regularization", x)) for x in regularization
+        )
         self.head_options = check_head_options(head_options, HEAD_OPTIONS)
         options = {**families.head_options(backbone, self), **(self.head_options or {})}
         self.head = head_for(self, SpladeHead, *OF_VOCABULARY, log_twice=log_twice, **options)

@@ -45,7 +45,6 @@ from bert_keras.tasks.dataset_adapters import (
     IterableBatches,
     adapt,
     as_own,
-    dataset_arguments,
     shard_batches,
 )
 from bert_keras.tasks.encoded_labels import (
@@ -580,10 +579,9 @@ class Task(AdaptedTask, BuiltModel):
         if class_weight is not None:
             class_weight = class_weight_by_index(self, class_weight, columns)
         if columns.kind == "batches":
-            arguments = dataset_arguments(self, columns, batch_size)
-            data = arguments["x"]
-            arguments["shuffle"] = shuffle and not isinstance(data, IterableBatches)
-            return data, data, arguments | {"class_weight": class_weight}
+            data = adapt(self, columns)
+            shuffle = shuffle and not isinstance(data, IterableBatches)
+            return data, data, {"x": data, "shuffle": shuffle, "class_weight": class_weight}
         data = self.encode_columns(columns)
         if class_weight is not None:
             num_classes = getattr(self, "num_classes", None)
@@ -686,7 +684,7 @@ class Task(AdaptedTask, BuiltModel):
         """
         columns = normalize_columns(self, x)
         if columns.kind == "batches":
-            dataset = adapt(self, columns.x, training=False)
+            dataset = adapt(self, columns, training=False)
             return super().predict(dataset, batch_size, verbose, steps, callbacks)
         columns = first_examples(columns, steps, batch_size)
         rows = self.encode_columns(columns, training=False)
@@ -773,7 +771,7 @@ class Task(AdaptedTask, BuiltModel):
     def _evaluation_arguments(self, columns, batch_size, steps):
         """Returns the arguments of `keras.Model.evaluate` that say on which data, checked."""
         if columns.kind == "batches":
-            return dataset_arguments(self, columns, batch_size) | {"steps": steps}
+            return {"x": adapt(self, columns), "steps": steps}
         # Not the first batches of all examples: those are the longest ones.
         columns = first_examples(columns, steps, batch_size)
         return {"x": self.make_batches(self.encode_columns(columns), batch_size), "steps": None}

@@ -197,42 +197,21 @@ class TokenClassifier(Task):
         """Returns the optimizer's multipliers: the field learns faster than the encoder."""
         return [("head/crf/", CRF_LEARNING_RATE_MULTIPLIER)] if self.crf else []
 
-    def compute_loss(
-        self,
-        x: Any = None,
-        y: Tensor | None = None,
-        y_pred: Tensor | None = None,
-        sample_weight: Tensor | None = None,
-        training: bool = True,
-    ) -> Tensor:
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """Returns the loss, see `keras.Model.compute_loss` and this class's docstring.
 
-        Args:
-            x: dict of inputs.
-            y: int `(batch, seq_len)`, tags.
-            y_pred: float `(batch, seq_len, num_classes)`.
-            sample_weight: float `(batch, seq_len)`, or `None`.
-            training: bool.
+        With a CRF there is a loss per sentence, divided by its words. Averaged by the sentences'
+        weights, these are a mean over words.
         """
         if self.crf:
-            sample_weight = self.batch_weights(x, y, sample_weight)
-            y, y_pred, sample_weight = self.chain_losses(x, y, y_pred, sample_weight)
+            weights = self.batch_weights(x, y, sample_weight)
+            weights = ops.ones_like(y_pred[..., 0]) if weights is None else weights
+            weights = ops.cast(weights, "float32")
+            is_in_chain = weights > 0
+            num_words = ops.maximum(ops.sum(ops.cast(is_in_chain, "float32"), axis=-1), 1.0)
+            losses = -self.head.crf.log_likelihood(y_pred, y, is_in_chain) / num_words
+            y, y_pred, sample_weight = losses, losses, ops.sum(weights, axis=-1)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
-
-    def chain_losses(
-        self, x: Inputs, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the field's loss per sentence, twice, and the sentences' weights: `(batch,)`.
-
-        Averaged by these weights, the losses are a mean over words. See `compute_loss`.
-        """
-        if sample_weight is None:
-            sample_weight = ops.ones_like(y_pred[..., 0])
-        weights = ops.cast(sample_weight, "float32")
-        is_in_chain = weights > 0
-        num_words = ops.maximum(ops.sum(ops.cast(is_in_chain, "float32"), axis=-1), 1.0)
-        losses = -self.head.crf.log_likelihood(y_pred, y, is_in_chain) / num_words
-        return losses, losses, ops.sum(weights, axis=-1)
 
     # Labels and inputs
 

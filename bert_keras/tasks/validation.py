@@ -65,13 +65,9 @@ def check_head_options(options, names):
 
 def check_backbone(backbone, task_name):
     """Raises `TypeError` unless `backbone` is one of this package's backbones."""
-    if isinstance(backbone, Backbone):
-        return
-    raise TypeError(
-        "`backbone` must be a bert_keras backbone, such as `BertBackbone`. Received: "
-        f"{type(backbone).__module__}.{type(backbone).__name__}. To load a preset, also one of "
-        f"KerasHub's, call `{task_name}.from_preset`."
-    )
+    advice = f"To load a preset, also one of KerasHub's, call `{task_name}.from_preset`."
+    rule = "a bert_keras backbone, such as `BertBackbone`"
+    check_type("backbone", backbone, Backbone, rule, advice)
 
 
 def check_has_pooler(task):

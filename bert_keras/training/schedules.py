@@ -27,7 +27,7 @@ import re
 import keras
 from keras import ops
 
-from bert_keras.checks import check_choice, check_int, check_number, is_int, is_number
+from bert_keras.checks import check_choice, check_int, check_number, is_int
 from bert_keras.engine.variable_paths import relative_path
 from bert_keras.types import LrSchedule, Tensor
 
@@ -140,11 +140,8 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.warmup = warmup
         self.lr_schedule = check_choice("lr_schedule", lr_schedule, LR_SCHEDULES)
         limit = total_steps if is_int(warmup) else 1
-        if not (is_number(warmup) and 0 <= warmup < limit):
-            raise ValueError(
-                f"`warmup` must be at least 0 and below {limit}: a float is a fraction of the "
-                f"{total_steps} steps, an int a number of steps. Received: {warmup!r}."
-            )
+        advice = f"A float is a fraction of the {total_steps} steps, an int a number of steps."
+        check_number("warmup", warmup, below=limit, advice=advice)
         steps = warmup if is_int(warmup) else round(warmup * total_steps)
         self.warmup_steps = min(steps, total_steps - 1)
 
@@ -196,8 +193,7 @@ def layer_wise_decay(
         has multiplier 1, not `rate`; the convention here is that of
         [ELECTRA](https://arxiv.org/abs/2003.10555), which has the multiplier 1 above that layer.
     """
-    if not (is_number(rate) and 0 < rate <= 1):
-        raise ValueError(f"`rate` must be above 0 and at most 1. Received: {rate!r}.")
+    check_number("rate", rate, above=0, most=1)
     check_number("head", head)
     stages = _patterns(backbone)
     multipliers = [(stage, rate ** (len(stages) - i)) for i, stage in enumerate(stages)]
