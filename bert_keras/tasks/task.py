@@ -17,6 +17,7 @@ from bert_keras.checks import (
     check_has_labels,
     check_int,
     check_not_empty,
+    check_type,
     is_table,
     refuse_options,
 )
@@ -44,7 +45,6 @@ from bert_keras.tasks import freezing, validation
 from bert_keras.tasks.dataset_adapters import (
     IterableBatches,
     adapt,
-    as_own,
     shard_batches,
 )
 from bert_keras.tasks.encoded_labels import (
@@ -191,7 +191,10 @@ class Task(AdaptedTask, BuiltModel):
         lora_layers: Iterable[int] | None = None,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        validation.check_backbone(backbone, type(self).__name__)
+        rule = "a bert_keras backbone, such as `BertBackbone`"
+        name = type(self).__name__
+        advice = f"To load a preset, also one of KerasHub's, call `{name}.from_preset`."
+        check_type("backbone", backbone, Backbone, rule, advice)
         kwargs.setdefault("dtype", backbone.dtype_policy)
         super().__init__(**kwargs)
         self.backbone = backbone
@@ -788,22 +791,12 @@ class Task(AdaptedTask, BuiltModel):
     # One batch
 
     def _one_batch(self, x, y=None, sample_weight=None, training=True):
-        """Returns inputs, labels and weights of one batch; ready inputs stay as they are."""
+        """Returns inputs, labels and weights of one batch."""
         columns = normalize_columns(self, x, y, sample_weight)
-        x, y, sample_weight, kind = columns
-        if kind == "texts":
-            batch = as_one_batch(self.encode_columns(columns, training))
-            return keras.utils.unpack_x_y_sample_weight(batch)
-        if kind == "arrays":
-            x, y, sample_weight = keras.tree.map_structure(as_own, columns[:3])
-        dtype = getattr(getattr(y, "dtype", None), "kind", "O" if isinstance(y, list) else "i")
-        if kind == "arrays" and dtype in "OU" and y is not None:
-            # Names, or a list, which Keras would take for several outputs.
-            y = self.encode_ready_labels(y, x)
-        if kind == "arrays" and sample_weight is not None:
-            sample_weight = check_labels_and_weights(self, x, y, sample_weight)
-        # Here, since `test_on_batch` of TensorFlow passes weights of unknown rank.
-        return x, y, self.batch_weights(x, y, sample_weight)
+        if columns.kind == "batches":
+            return columns[:3]
+        batch = as_one_batch(self.encode_columns(columns, training))
+        return keras.utils.unpack_x_y_sample_weight(batch)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Returns the outputs for a dict of arrays or tensors, or for texts.

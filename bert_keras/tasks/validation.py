@@ -4,7 +4,6 @@ from bert_keras.checks import check_choice, check_int, check_type
 from bert_keras.heads.embedding import EmbeddingHead
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.layers.pooler import FIRST_TOKEN_POOLINGS
-from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import layer_for
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
@@ -61,13 +60,6 @@ def check_head_options(options, names):
     for name in options or ():
         check_choice("head_options", name, names)
     return options and dict(options)
-
-
-def check_backbone(backbone, task_name):
-    """Raises `TypeError` unless `backbone` is one of this package's backbones."""
-    advice = f"To load a preset, also one of KerasHub's, call `{task_name}.from_preset`."
-    rule = "a bert_keras backbone, such as `BertBackbone`"
-    check_type("backbone", backbone, Backbone, rule, advice)
 
 
 def check_has_pooler(task):
