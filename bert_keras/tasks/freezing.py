@@ -1,16 +1,8 @@
 """What a task freezes: the argument `frozen`, and weights that a user froze by hand."""
 
-from bert_keras.checks import check_int
 from bert_keras.engine.variable_paths import relative_path
 
 FROZEN_PARTS = (None, "backbone", "embeddings")
-
-
-def check_frozen(frozen, num_layers):
-    """Returns `frozen`; raises `ValueError` unless it names a part of the backbone, see `Task`."""
-    if frozen not in FROZEN_PARTS:
-        check_int("frozen", frozen, 0, num_layers, f"Or one of {FROZEN_PARTS}.")
-    return frozen
 
 
 def frozen_by_hand(task):

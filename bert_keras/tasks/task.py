@@ -201,7 +201,10 @@ class Task(AdaptedTask, BuiltModel):
         self.preprocessor = validation.preprocessor_of(
             backbone, preprocessor, self.required_special_tokens
         )
-        self.frozen = freezing.check_frozen(frozen, backbone.num_blocks)
+        if frozen not in freezing.FROZEN_PARTS:
+            advice = f"It is a number of encoder layers, or one of {freezing.FROZEN_PARTS}."
+            check_int("frozen", frozen, 0, backbone.num_blocks, advice)
+        self.frozen = frozen
         self._set_lora(lora_rank, lora_alpha, lora_targets, lora_layers)
         self.recipe = TrainingConfig()
 
@@ -218,8 +221,12 @@ class Task(AdaptedTask, BuiltModel):
             self.compile()
 
     def build(self, input_shape=None):
-        if self.reads_pooled_output:
-            validation.check_has_pooler(self)
+        if self.reads_pooled_output and self.backbone.pooler is None:
+            advice = "pooling='cls' or 'mean'" if hasattr(self, "pooling") else "MaskedLM"
+            raise ValueError(
+                f"This {type(self).__name__} needs a backbone with a pooler. Received: "
+                f"{type(self.backbone).__name__}, which has none. Use {advice}."
+            )
         build_parts([self.head], (None, self.backbone.hidden_dim))
         # Last, so that a constructor that raises leaves the backbone as it was.
         if self._lora[0] is not None:

@@ -62,16 +62,6 @@ def check_head_options(options, names):
     return options and dict(options)
 
 
-def check_has_pooler(task):
-    """Raises `ValueError` for a task that reads a pooled output on a backbone without a pooler."""
-    if task.backbone.pooler is None:
-        advice = "pooling='cls' or 'mean'" if hasattr(task, "pooling") else "MaskedLM"
-        raise ValueError(
-            f"This {type(task).__name__} needs a backbone with a pooler. Received: "
-            f"{type(task.backbone).__name__}, which has none. Use {advice}."
-        )
-
-
 def preprocessor_of(backbone, preprocessor, required_special_tokens=()):
     """Returns a preprocessor that makes the backbone's inputs; `None` for `None`.
 
