@@ -74,7 +74,7 @@ class LoraMixin:
         check_number("lora_alpha", alpha, above=0, advice="None takes `lora_rank`.")
         if layers is not None:
             last = self.num_blocks - 1
-            rule = f"numbers of encoder layers, from 0 to {last}, such as [{last}], or None for all"
+            rule = f"different encoder layers from 0 to {last}, such as [{last}], or None for all"
             layers = _chosen("lora_layers", layers, range(last + 1), rule)
         names = list(self.adaptable)
         rule = f"a list of different names out of {names}"
