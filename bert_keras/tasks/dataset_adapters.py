@@ -193,6 +193,11 @@ def _holds_texts(x):
     return any(is_text(as_str(leaf)) for leaf in keras.tree.flatten(first))
 
 
+def as_own(value):
+    """Returns a tensor of another backend as a NumPy array, and anything else unchanged."""
+    return value if keras.ops.is_tensor(value) else _as_array(value)
+
+
 def _as_array(value):
     """Returns an array or tensor of any library as a NumPy array, and anything else unchanged."""
     return keras.ops.convert_to_numpy(value) if hasattr(value, "shape") else value

@@ -45,6 +45,7 @@ from bert_keras.tasks import freezing, validation
 from bert_keras.tasks.dataset_adapters import (
     IterableBatches,
     adapt,
+    as_own,
     shard_batches,
 )
 from bert_keras.tasks.encoded_labels import (
@@ -798,12 +799,22 @@ class Task(AdaptedTask, BuiltModel):
     # One batch
 
     def _one_batch(self, x, y=None, sample_weight=None, training=True):
-        """Returns inputs, labels and weights of one batch."""
+        """Returns inputs, labels and weights of one batch; ready inputs stay as they are."""
         columns = normalize_columns(self, x, y, sample_weight)
-        if columns.kind == "batches":
-            return columns[:3]
-        batch = as_one_batch(self.encode_columns(columns, training))
-        return keras.utils.unpack_x_y_sample_weight(batch)
+        x, y, sample_weight, kind = columns
+        if kind == "texts":
+            batch = as_one_batch(self.encode_columns(columns, training))
+            return keras.utils.unpack_x_y_sample_weight(batch)
+        if kind == "arrays":
+            x, y, sample_weight = keras.tree.map_structure(as_own, columns[:3])
+        dtype = getattr(getattr(y, "dtype", None), "kind", "O" if isinstance(y, list) else "i")
+        if kind == "arrays" and dtype in "OU" and y is not None:
+            # Names, or a list, which Keras would take for several outputs.
+            y = self.encode_ready_labels(y, x)
+        if kind == "arrays" and sample_weight is not None:
+            sample_weight = check_labels_and_weights(self, x, y, sample_weight)
+        # Here, since `test_on_batch` of TensorFlow passes weights of unknown rank.
+        return x, y, self.batch_weights(x, y, sample_weight)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Returns the outputs for a dict of arrays or tensors, or for texts.
