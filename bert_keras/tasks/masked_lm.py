@@ -95,6 +95,8 @@ class MaskedLM(Task):
     has_classes = False
     answerers = (MaskAnswerer, MaskIdsAnswerer)
     label_kind = LabelKind("places", per_token=True)
+    # The arguments of `Masking` without `masking`.
+    default_masking = types.MappingProxyType({})
     # Whether examples are pairs of texts with a label.
     has_next_sentence = False
 
@@ -109,7 +111,8 @@ class MaskedLM(Task):
         super().__init__(backbone, preprocessor=preprocessor, **kwargs)
         rule = "a `Masking`, the dict of its arguments, or None"
         check_type("masking", masking, (Masking, dict, type(None)), rule)
-        self.masking = masking if isinstance(masking, Masking) else Masking(**(masking or {}))
+        masking = self.default_masking if masking is None else masking
+        self.masking = masking if isinstance(masking, Masking) else Masking(**masking)
         self.head_options = check_head_options(head_options, HEAD_OPTIONS)
         self.head = self.make_head()
 

@@ -11,13 +11,11 @@ from bert_keras.answers.classes import NextSentenceAnswerer
 from bert_keras.checks import check_shape, raise_at_first
 from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.metrics.label_kinds import LabelKind
-from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.encoded_labels import one_column, shares
 from bert_keras.tasks.task import ServingSignature, Task
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SparseCrossentropy
-from bert_keras.types import PredictOptions, TaskOptions, Texts
+from bert_keras.types import PredictOptions, Texts
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -59,14 +57,9 @@ class NextSentencePrediction(Task):
     is_fine_tuned = False
     compatible_heads = types.MappingProxyType({"Pretraining": {"head/": "head/next_sentence/"}})
 
-    def __init__(
-        self,
-        backbone: Backbone,
-        preprocessor: TextPreprocessor | None = None,
-        **kwargs: Unpack[TaskOptions],
-    ) -> None:
-        super().__init__(backbone, preprocessor=preprocessor, **kwargs)
-        self.head = head_for(self, NextSentenceHead)
+    def make_head(self):
+        """Returns a new head, not built yet."""
+        return head_for(self, NextSentenceHead)
 
     def call(self, inputs, training=None):
         outputs = self.backbone_outputs(inputs, training=training, first_token_only=True)

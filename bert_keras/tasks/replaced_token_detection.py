@@ -13,9 +13,7 @@ from bert_keras.engine import variable_paths
 from bert_keras.heads.replaced_token import ReplacedTokenHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
-from bert_keras.models.backbone import Backbone
 from bert_keras.models.electra import share_embeddings
-from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.task import Task
@@ -26,7 +24,6 @@ from bert_keras.types import (
     LayerOptions,
     Path,
     PredictOptions,
-    TaskOptions,
     Tensor,
     Texts,
 )
@@ -92,15 +89,10 @@ class ReplacedTokenDetector(Task):
     label_kind = LabelKind("several", per_token=True)
     is_fine_tuned = False
 
-    def __init__(
-        self,
-        backbone: Backbone,
-        preprocessor: TextPreprocessor | None = None,
-        **kwargs: Unpack[TaskOptions],
-    ) -> None:
-        super().__init__(backbone, preprocessor=preprocessor, **kwargs)
-        options = families.head_options(backbone, "ReplacedTokenDetector")
-        self.head = head_for(self, ReplacedTokenHead, "activation", "layer_norm_epsilon", **options)
+    def make_head(self):
+        """Returns a new head, not built yet."""
+        options = families.head_options(self.backbone, "ReplacedTokenDetector")
+        return head_for(self, ReplacedTokenHead, "activation", "layer_norm_epsilon", **options)
 
     def call(self, inputs, training=None):
         return self.head(self.backbone_outputs(inputs, training=training))

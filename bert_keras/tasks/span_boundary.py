@@ -1,7 +1,6 @@
 """SpanBERT's pre-training: masked spans, predicted from inside and from their borders."""
 
 import types
-from typing import Any, Unpack
 
 import keras
 
@@ -9,12 +8,8 @@ from bert_keras.heads.masked_tokens import OF_VOCABULARY
 from bert_keras.heads.pretraining_heads import PretrainingHead
 from bert_keras.heads.span_border import SpanBoundaryHead
 from bert_keras.inputs import MASK_POSITIONS
-from bert_keras.models.backbone import Backbone
-from bert_keras.preprocessing.masking import Masking
-from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.tasks.masked_lm import MaskedLM
 from bert_keras.tasks.validation import head_for
-from bert_keras.types import TaskOptions
 
 OUTPUTS = ("masked_lm", "span_boundary")
 
@@ -61,6 +56,7 @@ class SpanBoundary(MaskedLM):
     """
 
     further_inputs = (MASK_POSITIONS,)
+    default_masking = types.MappingProxyType({"strategy": "spans"})
     label_kind = types.MappingProxyType(dict.fromkeys(OUTPUTS, MaskedLM.label_kind))
     compatible_heads = types.MappingProxyType(
         {
@@ -68,17 +64,6 @@ class SpanBoundary(MaskedLM):
             "Pretraining": {"head/masked_lm/": "head/masked_lm/"},
         }
     )
-
-    def __init__(
-        self,
-        backbone: Backbone,
-        preprocessor: TextPreprocessor | None = None,
-        masking: Masking | dict[str, Any] | None = None,
-        head_options: dict[str, Any] | None = None,
-        **kwargs: Unpack[TaskOptions],
-    ) -> None:
-        masking = {"strategy": "spans"} if masking is None else masking
-        super().__init__(backbone, preprocessor, masking, head_options, **kwargs)
 
     def make_head(self):
         """Returns a new head, not built yet."""

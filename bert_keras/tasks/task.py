@@ -101,9 +101,10 @@ class ServingSignature(NamedTuple):
 class Task(AdaptedTask, BuiltModel):
     """A model that `fit` trains from raw text: backbone, head and preprocessor.
 
-    A subclass makes `self.head`, defines its loss and metrics (`default_loss`, `default_metrics`)
-    and its labels (`encode_labels`), and answers as a person would read it. A task whose texts do
-    not each become one row of token ids overrides `encode_texts`.
+    A subclass makes its head (`make_head`, or `self.head` in its constructor), defines its loss and
+    metrics (`default_loss`, `default_metrics`) and its labels (`encode_labels`), and answers as a
+    person would read it. A task whose texts do not each become one row of token ids overrides
+    `encode_texts`.
 
     `fit`, `evaluate` and `predict` take
 
@@ -192,9 +193,8 @@ class Task(AdaptedTask, BuiltModel):
         lora_layers: Iterable[int] | None = None,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        rule = "a bert_keras backbone, such as `BertBackbone`"
-        name = type(self).__name__
-        advice = f"To load a preset, also one of KerasHub's, call `{name}.from_preset`."
+        rule, task = "a bert_keras backbone, such as `BertBackbone`", type(self).__name__
+        advice = f"To load a preset, also one of KerasHub's, call `{task}.from_preset`."
         check_type("backbone", backbone, Backbone, rule, advice)
         kwargs.setdefault("dtype", backbone.dtype_policy)
         super().__init__(**kwargs)
@@ -228,6 +228,8 @@ class Task(AdaptedTask, BuiltModel):
                 f"This {type(self).__name__} needs a backbone with a pooler. Received: "
                 f"{type(self.backbone).__name__}, which has none. Use {advice}."
             )
+        if not hasattr(self, "head"):
+            self.head = self.make_head()
         build_parts([self.head], (None, self.backbone.hidden_dim))
         # Last, so that a constructor that raises leaves the backbone as it was.
         if self._lora[0] is not None:
@@ -310,6 +312,10 @@ class Task(AdaptedTask, BuiltModel):
         return [variable for variable in self.variables if id(variable) not in changed]
 
     # What a subclass defines
+
+    def make_head(self) -> keras.layers.Layer:
+        """Returns a new head, not built yet."""
+        raise NotImplementedError(f"{type(self).__name__} must define `make_head`.")
 
     def prepare_head(self, data: Any) -> None:
         """Prepares a new head for the examples with their `labels`, or the dataset, of a run."""
