@@ -123,7 +123,7 @@ class SparseTextEmbedder(Embedder):
         super().__init__(backbone, preprocessor, **kwargs)
         self.log_twice = check_bool("log_twice", log_twice)
         self.query_weights = check_query_weights(query_weights, self.tokenizer)
-        advice = "They are for queries and for documents. Pass (0, 0) for none."
+        advice = "Pass two numbers, for queries and for documents; (0, 0) for none."
         check_shape("`regularization`", np.asarray(regularization), (2,), "iuf", advice)
         self.regularization = tuple(
             float(check_number("regularization", x)) for x in regularization
