@@ -20,13 +20,7 @@ from bert_keras.tasks.task import Task
 from bert_keras.tasks.teacher_student import JointTask, have_one_vocabulary
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SigmoidCrossentropy
-from bert_keras.types import (
-    LayerOptions,
-    Path,
-    PredictOptions,
-    Tensor,
-    Texts,
-)
+from bert_keras.types import LayerOptions, Path, PredictOptions, Tensor, Texts
 
 OUTPUTS = ("masked_lm", "detection")
 # Attributes that must be equal in both backbones: the inputs, and what shared embeddings depend on.

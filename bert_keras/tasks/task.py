@@ -42,12 +42,7 @@ from bert_keras.preprocessing.collate import ReadyRows, Rows, TextRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.signatures import check_arguments, parameters_of
 from bert_keras.tasks import freezing, validation
-from bert_keras.tasks.dataset_adapters import (
-    IterableBatches,
-    adapt,
-    as_own,
-    shard_batches,
-)
+from bert_keras.tasks.dataset_adapters import IterableBatches, adapt, as_own, shard_batches
 from bert_keras.tasks.encoded_labels import (
     class_weight_by_index,
     class_weighted,
