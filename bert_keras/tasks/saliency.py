@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from bert_keras.checks import as_column, as_str, check_int, check_same_length, raise_at_first
+from bert_keras.checks import as_str, check_int, check_same_length, raise_at_first
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.preprocessing.batching import bucket_lengths, length_buckets
 from bert_keras.tasks.long_text_classifier import LongTextClassifier
 from bert_keras.tasks.text_classifier import TextClassifier
-from bert_keras.tasks.user_columns import is_columns, is_one_pair
 from bert_keras.types import OneText, Texts
 
 
@@ -93,14 +92,11 @@ def integrated_gradients(
             "Integrated gradients are for a `TextClassifier`. Received: "
             f"{type(classifier).__name__}."
         )
-    classifier.check_has_preprocessor()
     check_int("steps", steps)
     check_int("batch_size", batch_size)
-    texts = as_str(texts)
-    columns = texts if is_one_pair(texts) or is_columns(texts) else (texts,)
-    is_one = isinstance(columns[0], str)
-    columns = tuple([x] if is_one else as_column(x) for x in columns)
-    texts = columns if len(columns) > 1 else columns[0]
+    answerer = classifier.answerer("classify")
+    columns, is_one = answerer.columns(as_str(texts))
+    texts = answerer.texts(*columns)
     targets = _targets(classifier, texts, len(columns[0]), target)
     saliencies = [
         _saliency(classifier, row, number, steps, batch_size)
