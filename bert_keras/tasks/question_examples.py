@@ -72,8 +72,7 @@ def as_columns(x, y=None):
     if not are_examples(x):
         if isinstance(x, tuple) and len(x) == 2 and all(isinstance(text, str) for text in x):
             x = tuple([text] for text in x)
-        is_columns = isinstance(x, tuple) and isinstance(y, tuple)
-        return x, list(y) if is_columns else y
+        return x, y
     advice = "Leave it out, or pass `(questions, contexts)` and answers."
     refuse_options("A list of QuestionExample has its answers in it", {"y": y}, advice)
     columns = ([example.question for example in x], [example.context for example in x])
