@@ -3,7 +3,6 @@
 from bert_keras.heads.colbert import TokenVectorsHead as TokenVectorsHead
 from bert_keras.heads.embedding import EmbeddingHead as EmbeddingHead
 from bert_keras.heads.masked_tokens import MaskedLMHead as MaskedLMHead
-from bert_keras.heads.next_sentence import NextSentenceHead as NextSentenceHead
 from bert_keras.heads.pretraining_heads import PretrainingHead as PretrainingHead
 from bert_keras.heads.replaced_token import ReplacedTokenHead as ReplacedTokenHead
 from bert_keras.heads.sequence import SequenceHead as SequenceHead

@@ -5,7 +5,7 @@ from typing import Unpack
 import keras
 
 from bert_keras.heads.masked_tokens import MaskedLMHead
-from bert_keras.heads.next_sentence import NextSentenceHead
+from bert_keras.heads.sequence import SequenceHead
 from bert_keras.heads.span_border import SpanBoundaryHead
 from bert_keras.layers.encoder import LayerWithSublayers
 from bert_keras.types import LayerOptions, Outputs, Tensor
@@ -17,7 +17,7 @@ class PretrainingHead(LayerWithSublayers):
 
     Args:
         masked_lm: a `MaskedLMHead`.
-        next_sentence: a `NextSentenceHead`, or `None`.
+        next_sentence: a `SequenceHead` with two outputs, or `None`.
         span_boundary: a `SpanBoundaryHead`, or `None`.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
 
@@ -33,7 +33,7 @@ class PretrainingHead(LayerWithSublayers):
     def __init__(
         self,
         masked_lm: MaskedLMHead,
-        next_sentence: NextSentenceHead | None = None,
+        next_sentence: SequenceHead | None = None,
         span_boundary: SpanBoundaryHead | None = None,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
@@ -51,7 +51,7 @@ class PretrainingHead(LayerWithSublayers):
         tokens = {"token_embedding": token_embedding, "mask_positions": mask_positions}
         logits = {"masked_lm": self.masked_lm(outputs, **tokens)}
         if self.next_sentence is not None:
-            logits["next_sentence"] = self.next_sentence(outputs)
+            logits["next_sentence"] = keras.ops.cast(self.next_sentence(outputs), "float32")
         if self.span_boundary is not None:
             logits["span_boundary"] = self.span_boundary(outputs, **tokens)
         return logits

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bert_keras.answers.classes import NextSentenceAnswerer
 from bert_keras.checks import check_shape, raise_at_first
-from bert_keras.heads.next_sentence import NextSentenceHead
+from bert_keras.heads.sequence import SequenceHead
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.tasks.encoded_labels import one_column, shares
 from bert_keras.tasks.task import ServingSignature, Task
@@ -22,9 +22,10 @@ from bert_keras.types import PredictOptions, Texts
 class NextSentencePrediction(Task):
     """Predicts whether a text follows another or is random, section 3.1, task 2 of the paper.
 
-    A dense layer with two outputs on the pooled output of `[CLS] first [SEP] second [SEP]`. Labels
-    have BERT's order: 0 is next, 1 is random. ALBERT's sentence order prediction is the same task
-    on other pairs, 0 in order and 1 swapped, see `create_pretraining_data`.
+    A dense layer with two outputs on the pooled output of `[CLS] first [SEP] second [SEP]`, without
+    dropout, as in Google's code. Labels have BERT's order: 0 is next, 1 is random. ALBERT's
+    sentence order prediction is the same task on other pairs, 0 in order and 1 swapped, see
+    `create_pretraining_data`.
 
     Args:
         backbone: a `Backbone` with a pooler.
@@ -59,11 +60,11 @@ class NextSentencePrediction(Task):
 
     def make_head(self):
         """Returns a new head, not built yet."""
-        return head_for(self, NextSentenceHead)
+        return head_for(self, SequenceHead, num_outputs=2, dropout=0.0)
 
     def call(self, inputs, training=None):
         outputs = self.backbone_outputs(inputs, training=training, first_token_only=True)
-        return self.head(outputs)
+        return keras.ops.cast(self.head(outputs), "float32")
 
     def default_loss(self, label_smoothing):
         """Returns cross-entropy."""

@@ -7,8 +7,8 @@ import keras
 from bert_keras.answers.classes import NextSentenceAnswerer, check_are_pairs
 from bert_keras.answers.tokens import MaskAnswerer, MaskIdsAnswerer
 from bert_keras.checks import check_has_labels
-from bert_keras.heads.next_sentence import NextSentenceHead
 from bert_keras.heads.pretraining_heads import PretrainingHead
+from bert_keras.heads.sequence import SequenceHead
 from bert_keras.tasks import next_sentence_prediction as next_sentence
 from bert_keras.tasks.encoded_labels import check_outputs
 from bert_keras.tasks.masked_lm import MaskedLM
@@ -80,7 +80,7 @@ class Pretraining(MaskedLM):
         """Returns a new head, not built yet."""
         return PretrainingHead(
             self.make_masked_lm_head("masked_lm"),
-            head_for(self, NextSentenceHead, name="next_sentence"),
+            head_for(self, SequenceHead, num_outputs=2, dropout=0.0, name="next_sentence"),
             dtype=self.dtype_policy,
             name="head",
         )
