@@ -17,7 +17,6 @@ from bert_keras.checks import (
     check_has_labels,
     check_int,
     check_not_empty,
-    check_type,
     is_table,
     refuse_options,
 )
@@ -188,9 +187,12 @@ class Task(AdaptedTask, BuiltModel):
         lora_layers: Iterable[int] | None = None,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        rule, task = "a bert_keras backbone, such as `BertBackbone`", type(self).__name__
-        advice = f"To load a preset, also one of KerasHub's, call `{task}.from_preset`."
-        check_type("backbone", backbone, Backbone, rule, advice)
+        if not isinstance(backbone, Backbone):
+            raise TypeError(
+                "`backbone` must be a bert_keras backbone, such as `BertBackbone`. Received: "
+                f"{type(backbone).__module__}.{type(backbone).__name__}. To load a preset, also "
+                f"one of KerasHub's, call `{type(self).__name__}.from_preset`."
+            )
         kwargs.setdefault("dtype", backbone.dtype_policy)
         super().__init__(**kwargs)
         self.backbone = backbone
