@@ -1,6 +1,7 @@
 """What tests do to files: they change JSON and compare folders."""
 
 import json
+import pathlib
 
 
 def write_json(path, value):
@@ -18,5 +19,6 @@ def change_json(path, **changes):
 
 
 def contents(folder):
-    """Returns the bytes of each file of a folder, by name."""
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    """Returns the bytes of each file in a folder, by its path there."""
+    files = filter(pathlib.Path.is_file, folder.rglob("*"))
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}

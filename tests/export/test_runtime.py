@@ -14,6 +14,7 @@ import zlib
 import keras
 import numpy as np
 import pytest
+from files import contents
 from programs import programs_of
 from small_tokenizers import byte_pair_tokenizer
 from test_text_in import Lowering, OfUpperCase
@@ -472,23 +473,19 @@ def test_the_package_prepares_only_for_its_own_command(name, folder):
 def test_an_export_replaces_a_folder_as_a_whole_or_not_at_all(
     exported_tasks, tmp_path, monkeypatch
 ):
-    def files():
-        paths = [path for path in (tmp_path / "served").rglob("*") if path.is_file()]
-        return {path.relative_to(tmp_path / "served"): path.read_bytes() for path in paths}
-
-    task = exported_tasks["one"]
-    task.export(tmp_path / "served", format="onnx")
-    before = files()
+    task, folder = exported_tasks["one"], tmp_path / "served"
+    task.export(folder, format="onnx")
+    before = contents(folder)
     # A module of another version is removed; a file of the user stays.
     for name in ("library/answers/older.py", "notes.txt"):
-        (tmp_path / "served" / name).touch()
-    task.export(tmp_path / "served", format="onnx")
-    assert files().keys() - before.keys() == {pathlib.Path("notes.txt")}
-    before = files()
+        (folder / name).touch()
+    task.export(folder, format="onnx")
+    assert contents(folder).keys() - before.keys() == {"notes.txt"}
+    before = contents(folder)
     with monkeypatch.context() as patch, pytest.raises(FileNotFoundError):
         patch.setattr(runtime, "__file__", "nowhere")
-        exported_tasks["single"].export(tmp_path / "served", format="onnx")
-    assert files() == before
+        exported_tasks["single"].export(folder, format="onnx")
+    assert contents(folder) == before
     for model in (tiny_backbone(), bert_keras.TextClassifier(tiny_backbone())):
         with pytest.raises(ValueError, match="needs one task with `answerers`"):
             model.export(tmp_path / "other", format="onnx")

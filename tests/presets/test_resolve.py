@@ -301,7 +301,8 @@ class TestHuggingFace:
         shards = [f"model-{i:05d}-of-00002.safetensors" for i in (1, 2)]
         read = ["task.json", "tokenizer.json", "model.safetensors.index.json", *shards]
         pickles = ["pytorch_model.bin", "training_args.bin", "model.pt", "tokenizer/x.pkl", "a.pth"]
-        write_files(checkpoint, dict.fromkeys([*read, *pickles, "rust_model.ot"], "content"))
+        others = ["bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001", "rust_model.ot"]
+        write_files(checkpoint, dict.fromkeys([*read, *pickles, *others], "content"))
         folder = resolve("hf://owner/name")
         assert folder.is_relative_to(tmp_path / "cache")
         read += ["1_Pooling/config.json", "config.json", "tokenizer_config.json", "vocab.txt"]

@@ -1,6 +1,5 @@
 """Google's TensorFlow 1 checkpoint folders, against transformers with the same weights."""
 
-import keras
 import numpy as np
 import pytest
 from files import change_json, write_json
@@ -15,7 +14,6 @@ from foreign import (
     write_tf_checkpoint,
     write_vocabulary,
 )
-from hub_server import HubServer
 from tiny import VOCABULARY
 
 import bert_keras
@@ -108,11 +106,6 @@ def test_a_folder_that_cannot_be_right_is_refused(folder, change, message):
         bert_keras.TextClassifier.from_preset(folder)
 
 
-def weight_of(folder):
-    backbone = bert_keras.BertBackbone.from_preset(folder)
-    return keras.ops.convert_to_numpy(backbone.pooler.dense.bias)[0]
-
-
 def test_one_of_several_checkpoints_is_not_chosen_silently(folder, reference):
     write_tf_checkpoint(folder / "model.ckpt-100", tf1_tensors(reference))
     with pytest.raises(ValueError, match=r"bert_model\.ckpt', 'model\.ckpt-100'.*the others away"):
@@ -147,13 +140,3 @@ def test_the_vocabulary_decides_about_lowercasing(tmp_path, further):
 
 def lowercases(source):
     return Tokenizer.load(source).settings["normalizer"]["lowercase"]
-
-
-def test_it_is_not_downloaded_if_the_repository_has_safetensors(
-    folder, reference, tmp_path, monkeypatch
-):
-    reference.bert.save_pretrained(folder)
-    with HubServer({"someone/bert": folder}) as hub:
-        hub.use(monkeypatch, tmp_path / "cache")
-        weight_of("hf://someone/bert")
-    assert not [request for request in hub.requests if ".ckpt" in request]
