@@ -17,7 +17,6 @@ import sklearn.metrics
 from absl import flags
 from files import read_json
 from matplotlib.figure import Figure
-from small_tokenizers import byte_pair_tokenizer
 
 import bert_keras
 from bert_keras.answers.span_search import NBest, Span
@@ -49,10 +48,10 @@ def in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def write_preset(folder, family, tokenizer, **sizes):
+def write_preset(folder, tokenizer, **sizes):
     """Writes a random checkpoint; returns its folder."""
     sizes = {"num_layers": 1, "num_heads": 2, "hidden_dim": 8, "intermediate_dim": 16, **sizes}
-    backbone = getattr(bert_keras, f"{family}Backbone")(tokenizer.vocabulary_size, **sizes)
+    backbone = bert_keras.BertBackbone(tokenizer.vocabulary_size, **sizes)
     backbone.save_to_preset(folder)
     tokenizer.save(folder)
     return folder
@@ -69,7 +68,7 @@ def tokenizer():
 @pytest.fixture(scope="module")
 def preset(tmp_path_factory, tokenizer):
     keras.utils.set_random_seed(0)  # Before that of the first test.
-    return write_preset(tmp_path_factory.mktemp("preset"), "Bert", tokenizer)
+    return write_preset(tmp_path_factory.mktemp("preset"), tokenizer)
 
 
 def arguments(**values):
@@ -300,7 +299,7 @@ def test_a_short_run_says_how_it_trains_and_how_good_it_is(
 def test_the_default_length_is_at_most_the_positions_of_the_checkpoint(
     run, tokenizer, yes_and_no, tmp_path
 ):
-    short = write_preset(tmp_path / "short", "Bert", tokenizer, max_sequence_length=24)
+    short = write_preset(tmp_path / "short", tokenizer, max_sequence_length=24)
     files = {**yes_and_no, "preset": short, "epochs": 0}
     _, _, output = run(TEXTS, **files)
     assert read_json(output / "results.json")["settings"]["max_length"] == 24
@@ -890,15 +889,3 @@ def test_models_that_train_does_not_make_are_not_measured(preset):
 def test_flags_are_refused(task, values, message):
     with pytest.raises((ValueError, FileNotFoundError, flags.Error), match=message):
         train.main([task, *(values if isinstance(values, list) else arguments(**values))])
-
-
-# Other families
-
-
-@pytest.mark.usefixtures("drawn_and_not_written")
-def test_a_task_takes_a_preset_of_another_family(run, tmp_path):
-    tokenizer = byte_pair_tokenizer(["some exact text"], vocabulary_size=270)
-    preset = write_preset(tmp_path / "preset", "Roberta", tokenizer)
-    rows = [(f"some text {i}", f"a word {i}", "yes" if i % 2 else "no") for i in range(12)]
-    options = train_and_dev([("text", "pair", "label"), *rows]) | {"preset": preset}
-    run(TEXTS, **options, columns="text,pair", max_length=40)

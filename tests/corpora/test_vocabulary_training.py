@@ -25,12 +25,6 @@ def test_pieces_are_merged_by_frequency_and_among_equals_by_the_lower_ids():
         assert vocabulary == [*SPECIAL_TOKENS, *letters, *merged][:size]
 
 
-def test_the_same_text_gives_the_same_vocabulary():
-    vocabularies = [train_wordpiece(texts=TEXTS, vocabulary_size=200) for _ in range(5)]
-    assert all(vocabulary == vocabularies[0] for vocabulary in vocabularies)
-    assert len(set(vocabularies[0])) == len(vocabularies[0]) <= 200
-
-
 def test_special_tokens_come_first_then_characters():
     vocabulary = train_wordpiece(texts=["ab ba [MASK]"], special_tokens=["[UNK]", "[X]"])
     assert vocabulary[:2] == ["[UNK]", "[X]"]
