@@ -104,17 +104,6 @@ def test_texts_come_from_arguments_files_and_standard_input(
         assert all([row[column] for row in rows] == TEXTS for column in own[-1:])
 
 
-def test_answers_stand_beside_columns_of_their_name(command, preset, write, tmp_path):
-    table = "text;label;note;note\ngood;yes;a;b\nbad;;c;d\n"
-    path, output = write("x.csv", table), tmp_path / "answers.csv"
-    command("classify", preset, "--input", path, "--output", output)
-    with output.open() as file:
-        rows = list(csv.DictReader(file, delimiter=";"))
-    assert [row["label"] for row in rows] == ["yes", ""]
-    assert [(row["note"], row["note.1"]) for row in rows] == [("a", "b"), ("c", "d")]
-    assert all(row["answer_label"] in ("no", "yes") and row["probabilities"] for row in rows)
-
-
 def test_dates_in_other_columns_are_text(command, preset, tmp_path):
     date, output = datetime.date(2020, 1, 31), tmp_path / "answers.csv"
     table = pa.table({"text": ["good"], "day": [date], "days": [[date]]})

@@ -8,7 +8,6 @@ from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer, read_vocabulary
 from bert_keras.tokenizers.vocabulary import write_vocabulary
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-CHARACTERS = list("ひらがなカタガ日本語東京都にいますabc123Aé。、゙")
 JAPANESE = {"tokenizer_class": "BertJapaneseTokenizer"}
 
 
@@ -19,20 +18,6 @@ def test_japanese_word_pieces_do_not_split_chinese_characters(tmp_path):
     text = "東京都 a A"
     assert Tokenizer.load(tmp_path).tokenize(text) == theirs.tokenize(text) != []
     assert theirs.tokenize(text)[:2] == ["東京", "##都"]
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        *({"word_tokenizer_type": x} for x in ("mecab", "sudachi", "jumanpp")),
-        *({"subword_tokenizer_type": x} for x in ("sentencepiece", "character")),
-    ],
-)
-def test_words_that_need_another_tool_are_refused(tmp_path, kind):
-    write_vocabulary(tmp_path / "vocab.txt", [*SPECIAL, *CHARACTERS])
-    write_json(tmp_path / "tokenizer_config.json", JAPANESE | kind)
-    with pytest.raises(ValueError, match=f"Received: {next(iter(kind.values()))!r}"):
-        Tokenizer.load(tmp_path)
 
 
 def test_a_vocabulary_of_sentencepiece_s_pieces_is_refused(tmp_path):

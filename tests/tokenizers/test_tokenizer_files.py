@@ -32,8 +32,6 @@ SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 SMALL = [*SPECIAL_TOKENS, "a", "##b", "é", "É", "中", "文", "[E1]"]
 TEXTS = ["A real sentence, unaffable!", "é É 中文 ab [MASK] [E1]ab", "", "x" * 120]
 ENDS = ("Tokenizer", "TokenizerFast")
-OTHER_NAMES = {"unknown_token": "<unk>", "cls_token": "<s>", "sep_token": "</s>"}
-OTHER_NAMES |= {"pad_token": "<pad>", "mask_token": "<mask>"}
 
 
 def write_vocabulary(folder, tokens=SMALL):
@@ -100,19 +98,6 @@ def test_the_file_names_the_prefix_that_continues_a_word(tmp_path):
     assert np.flatnonzero(tokenizer.continues_word).tolist() == [5]
     assert tokenizer.encode("ab", "a").ids == [2, 4, 5, 3, 4, 3]
     assert tokenizer.detokenize([2, 4, 5, 3]) == "ab"
-
-
-def test_word_pieces_with_another_layout_keep_it(tmp_path):
-    WordPieceTokenizer([*OTHER_NAMES.values(), "a", "b"], **OTHER_NAMES).save_assets(tmp_path)
-    backend = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    backend.post_processor = tokenizers.processors.RobertaProcessing(("</s>", 2), ("<s>", 1))
-    ours = Tokenizer(backend)
-    assert ours.encode("a", "b").ids == [1, 5, 2, 2, 6, 2]
-    ours.save(tmp_path)
-    theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
-    assert theirs("a", "b")["input_ids"] == ours.encode("a", "b").ids
-    again = Tokenizer.load(tmp_path)
-    assert (again.layout, again.get_config()) == (ours.layout, ours.get_config())
 
 
 def test_repeated_lines_of_a_vocabulary_survive_saving(tmp_path):
