@@ -51,8 +51,8 @@ _METHODS = {
     "max_seq_length": "fit: preprocessor.max_length",
     "sequence_length": "for_inputs: max_length",
 }
-# Inputs of models.
-_INPUTS = {
+# Inputs of models, with ours.
+INPUTS = {
     "input_ids": "token_ids",
     "input_word_ids": "token_ids",
     "input_type_ids": "segment_ids",
@@ -103,11 +103,6 @@ def hints_of_module(module: str) -> Callable[[str], Any]:
     return find
 
 
-def our_input(name):
-    """Returns our name of an input of models in transformers, or `None`."""
-    return _INPUTS.get(name)
-
-
 def renamed_input(name, allowed):
     """Returns a sentence about an input that a model does not take, `""` where there is none.
 
@@ -115,7 +110,7 @@ def renamed_input(name, allowed):
         name: the name that a user gave.
         allowed: names of the inputs that the model takes.
     """
-    meant = _INPUTS.get(name, name)
+    meant = INPUTS.get(name, name)
     if meant == "segment_ids" and meant not in allowed:
         return " This model has no segments: leave them out."
     return f" Did you mean {meant!r}?" if meant in allowed else ""

@@ -25,7 +25,7 @@ from bert_keras.checks import (
 )
 from bert_keras.inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
-from bert_keras.migration_hints import our_input
+from bert_keras.migration_hints import INPUTS
 from bert_keras.preprocessing.batching import DEFAULT_BATCH_SIZE, check_weights_by_output
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.tasks import question_examples
@@ -198,8 +198,8 @@ def _as_ready_inputs(task, x, names, y, sample_weight):
     if _takes_labels(task):
         columns = {name: column for name, column in columns.items() if name not in labels}
     if not isinstance(x, dict):
-        columns = {name: column for name, column in columns.items() if our_input(name)}
-    inputs = {our_input(name) or name: _as_matrix(column) for name, column in columns.items()}
+        columns = {name: column for name, column in columns.items() if name in INPUTS}
+    inputs = {INPUTS.get(name, name): _as_matrix(column) for name, column in columns.items()}
     if PADDING_MASK not in inputs:
         inputs[PADDING_MASK] = (_as_matrix(columns["input_ids"], fill=-1) != -1).astype("int32")
     if SEGMENT_IDS not in task.input_names and not np.any(inputs.get(SEGMENT_IDS, 0)):
