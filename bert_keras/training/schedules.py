@@ -195,21 +195,14 @@ def layer_wise_decay(
     """
     check_number("rate", rate, above=0, most=1)
     check_number("head", head)
-    stages = _patterns(backbone)
-    multipliers = [(stage, rate ** (len(stages) - i)) for i, stage in enumerate(stages)]
+    folders = [
+        posixpath.commonpath([relative_path(weight).rpartition("/")[0] for weight in stage.weights])
+        for stage in backbone.stages
+    ]
+    multipliers = [
+        (rf"^[^/]+/{re.escape(folder)}/", rate ** (len(folders) - i))
+        for i, folder in enumerate(folders)
+    ]
     # The pooler has no row of its own: a row without a trainable weight causes a warning.
     parts = dict.fromkeys(relative_path(weight).partition("/")[0] for weight in backbone.weights)
     return [*multipliers, (rf"^(?![^/]+/({'|'.join(map(re.escape, parts))})/)", head)]
-
-
-def _patterns(backbone):
-    """Returns a regular expression for each stage: what the paths of its weights have in common.
-
-    The first part of a path is the backbone's name, which is left open. A stage that occurs several
-    times, because layers share it, counts once.
-    """
-    folders = (
-        posixpath.commonpath([relative_path(weight).rpartition("/")[0] for weight in stage.weights])
-        for stage in backbone.stages
-    )
-    return list(dict.fromkeys(rf"^[^/]+/{re.escape(folder)}/" for folder in folders))

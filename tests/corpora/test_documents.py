@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
+import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_keras.corpora import documents, train_wordpiece
 from bert_keras.corpora.documents import CachedTokenizer, cut_long_sentences
-from bert_keras.tokenizers import WordPieceTokenizer
+from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer
 
 TEXTS = [
     "The quick brown fox, the lazy dog: Größe naïve façade.",
@@ -51,6 +52,21 @@ def test_added_tokens_with_spaces_are_not_split():
     tokenizer = WordPieceTokenizer(vocabulary, added_tokens=["a b"])
     ids, _ = CachedTokenizer(tokenizer).flat_ids(["a b", "b"])
     assert ids.tolist() == [7, 6]
+
+
+@pytest.mark.parametrize(
+    ("part", "other", "token"),
+    [
+        ("normalizer", tokenizers.normalizers.Replace("-", ""), "ab"),
+        ("pre_tokenizer", tokenizers.pre_tokenizers.WhitespaceSplit(), "a-b"),
+    ],
+)
+def test_a_tokenizer_that_splits_at_other_places_gets_whole_texts(part, other, token):
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a-b", "a", "-", "b", "ab"]
+    backend = tokenizers.Tokenizer.from_str(WordPieceTokenizer(vocabulary).to_json())
+    setattr(backend, part, other)
+    ids, _ = CachedTokenizer(Tokenizer(backend)).flat_ids(["a-b"])
+    assert ids.tolist() == [vocabulary.index(token)]
 
 
 def test_long_sentences_are_cut():

@@ -194,6 +194,19 @@ def test_leftovers_of_a_killed_run_are_removed(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["step_00000007"]
 
 
+def test_a_checkpoint_is_not_read_after_a_kill_while_it_was_replaced(tmp_path, monkeypatch):
+    def kill(folder):
+        (folder / "variables.npz").write_bytes(b"half")
+        raise Killed
+
+    saved(tmp_path)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(shutil, "rmtree", kill)
+        saved(tmp_path)
+    assert TrainingCheckpoint(tmp_path).step == 0
+    assert not os.listdir(tmp_path)
+
+
 @pytest.mark.parametrize("arguments", [{"every": 0}, {"keep": 0}])
 def test_arguments_out_of_range_are_refused(tmp_path, arguments):
     with pytest.raises(ValueError, match="an int from 1"):
