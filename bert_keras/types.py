@@ -104,6 +104,13 @@ class PredictOptions(TypedDict, total=False):
     verbose: Verbose
 
 
+class AnswerOptions(PredictOptions, total=False):
+    """How questions are answered, see `QuestionAnswering.answer`."""
+
+    max_answer_length: int | None
+    no_answer: bool | None
+
+
 class HeadOptions(TypedDict, total=False):
     """Settings of a classifier's head, see `SequenceHead`."""
 

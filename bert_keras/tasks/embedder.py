@@ -27,7 +27,6 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.models.model import flatten_texts
 from bert_keras.preprocessing.collate import GroupRows, Rows, TextRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.signatures import check_arguments
 from bert_keras.tasks.encoded_labels import as_label_array, one_column
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import is_columns, is_empty, is_text, num_examples
@@ -326,7 +325,7 @@ class Embedder(Task):
             TypeError: `documents` is a str.
             ValueError: `top_k` is below 1, or vectors have the wrong shape.
         """
-        check_arguments(options, self.semantic_search, PredictOptions.__annotations__)
+        self.check_options(options, self.semantic_search)
         check_int("top_k", top_k)
         if isinstance(documents, str):
             raise TypeError(

@@ -15,7 +15,6 @@ from bert_keras.checks import (
     check_same_length,
     check_type,
 )
-from bert_keras.signatures import check_arguments
 from bert_keras.tasks.embedder import Embedder, nearest
 from bert_keras.tasks.reranker import Reranker
 from bert_keras.types import PredictOptions, Texts
@@ -74,8 +73,8 @@ def mine_hard_negatives(
     Reference:
         [Moreira et al., 2024](https://arxiv.org/abs/2407.15831), section 3.
     """
-    check_arguments(options, mine_hard_negatives, PredictOptions.__annotations__)
     check_type("embedder", embedder, Embedder, "an embedder, such as a `TextEmbedder`")
+    embedder.check_options(options, mine_hard_negatives)
     if reranker is not None:
         check_type("reranker", reranker, Reranker, "a `Reranker`")
     columns = {"queries": queries, "positives": positives, "corpus": corpus}

@@ -273,6 +273,7 @@ class MaskedLM(Task):
         Reference:
             [Salazar et al., 2020](https://arxiv.org/abs/1910.14659), section 2.
         """
+        self.check_options(options, self.score)
         if isinstance(texts, str):
             return self.score([texts], **options)[0]
         self.check_has_preprocessor()

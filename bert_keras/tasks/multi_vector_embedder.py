@@ -23,7 +23,6 @@ from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets.formats import late_interaction
 from bert_keras.presets.formats.huggingface import export_to_huggingface
-from bert_keras.signatures import check_arguments
 from bert_keras.tasks.embedder import Embedder
 from bert_keras.tasks.user_columns import normalize_columns
 from bert_keras.tasks.validation import head_for
@@ -233,7 +232,7 @@ class MultiVectorEmbedder(Embedder):
             TypeError: something is not text.
             ValueError: vectors have another width.
         """
-        check_arguments(options, self.score, PredictOptions.__annotations__)
+        self.check_options(options, self.score)
         query_vectors, is_one = self._as_vectors(queries, "query", options)
         document_vectors, _ = self._as_vectors(documents, "document", options)
         scores = self.similarities(query_vectors, document_vectors)

@@ -27,14 +27,13 @@ from bert_keras.preprocessing.collate import split_pairs
 from bert_keras.preprocessing.question_windows import OUTPUTS, QuestionWindows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.presets import families
-from bert_keras.signatures import check_arguments
 from bert_keras.tasks import question_examples
 from bert_keras.tasks.encoded_labels import check_outputs, take_weights
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.user_columns import as_columns
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SpanCrossentropy
-from bert_keras.types import Labels, PredictOptions, TaskOptions, Texts
+from bert_keras.types import AnswerOptions, Labels, PredictOptions, TaskOptions, Texts
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
@@ -249,6 +248,7 @@ class QuestionAnswering(Task):
         Raises:
             TypeError, ValueError: texts do not fit, are blank, or have no token.
         """
+        self.check_options(options, self.n_best)
         answerer = self.answerer("answer", top_k=check_int("size", size))
         columns = self._questions_of(as_columns(x))
         if not columns[0]:
@@ -261,7 +261,7 @@ class QuestionAnswering(Task):
         question: str | Texts,
         context: str | Texts,
         top_k: int = 1,
-        **options: Unpack[PredictOptions],
+        **options: Unpack[AnswerOptions],
     ) -> Any:
         """Returns the best answers to questions.
 
@@ -269,14 +269,17 @@ class QuestionAnswering(Task):
             question: a str or a column of str.
             context: a str, for all questions, or a column of as many.
             top_k: int, how many answers per question.
+            max_answer_length: int, tokens of the longest answer, instead of the task's.
+            no_answer: bool, whether "no answer" always comes first, or never, instead of what
+                `no_answer_threshold` says.
             batch_size: int, 32 by default.
             verbose: see `keras.Model.predict`.
 
         Returns:
             For `top_k=1` a dict `{"answer": str, "start": int, "end": int, "probability": float}`,
             start and end in characters of the context; for more, a list of up to `top_k` such
-            dicts, the best first. For a column of questions, a list of these. "No answer", which
-            needs a `no_answer_threshold`, has the text `""`, and `None` as start and end.
+            dicts, the best first. For a column of questions, a list of these. "No answer" has the
+            text `""`, and `None` as start and end.
 
         Raises:
             TypeError, ValueError: texts do not fit, or are blank.
@@ -315,7 +318,7 @@ class QuestionAnswering(Task):
             ValueError: an example is neither answered nor impossible, or the examples do not have
                 both kinds of questions.
         """
-        check_arguments(options, self.tune_no_answer_threshold, PredictOptions.__annotations__)
+        self.check_options(options, self.tune_no_answer_threshold)
         answers = question_examples.right_answers(x, y)
         if all(answers) or not any(answers):
             raise ValueError(

@@ -213,6 +213,7 @@ class SparseTextEmbedder(Embedder):
             TypeError: something is not text.
             ValueError: there is no prompt of that name.
         """
+        self.check_options(options, self.embed)
         sparse = require("scipy.sparse", "return sparse vectors")
         answerer = self.answerer(prompt=prompt)
         columns, _ = answerer.columns(texts)

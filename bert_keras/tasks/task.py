@@ -4,7 +4,7 @@ import copy
 import functools
 import operator
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Never, Self, Unpack
 
 import keras
@@ -72,6 +72,7 @@ from bert_keras.types import (
     LrSchedule,
     Outputs,
     Path,
+    PredictOptions,
     Projection,
     Verbose,
     Weights,
@@ -887,11 +888,7 @@ class Task(AdaptedTask, BuiltModel):
 
         By default, the attributes that the task's `answerers` name.
         """
-        settings = {}
-        for cls in self.answerers:
-            for name in cls.setting_names:
-                settings[name] = getattr(self, name)
-        return settings
+        return {name: getattr(self, name) for cls in self.answerers for name in cls.setting_names}
 
     def answerer(self, method: str | None = None, **options: Any) -> Answerer:
         """Returns what answers by a method of `answerers`, the first by default.
@@ -930,6 +927,10 @@ class Task(AdaptedTask, BuiltModel):
         if any(map(is_table, columns)):
             columns = [normalize_columns(self, x).x if is_table(x) else x for x in columns]
         return self.answerer(method, **options).ask(read, *columns)
+
+    def check_options(self, options: Mapping[str, Any], method: Callable[..., Any]) -> None:
+        """Raises `TypeError` unless a method of this task takes each of the options by name."""
+        check_arguments(options, method, PredictOptions.__annotations__)
 
     def ask_rows(self, method: str, rows: Sequence[Sequence[str]], **options: Any) -> Any:
         """Returns the answers to rows of texts, one text for each field, see `ask`.

@@ -248,6 +248,7 @@ cross-entropy | logits `(batch, num_classes)` |
         Raises:
             ValueError: the task is a regression.
         """
+        self.check_options(options, self.probabilities)
         self._check_has_probabilities()
         logits = self.predict(x, **{"verbose": 0, **options})
         return class_probabilities(logits / self.temperature, self.problem_type)
@@ -284,6 +285,7 @@ cross-entropy | logits `(batch, num_classes)` |
         Reference:
             [Guo et al., 2017](https://arxiv.org/abs/1706.04599).
         """
+        self.check_options(options, self.calibrate)
         self._check_has_probabilities()
         labels = self.encode_labels(y)
         labels = encoded_labels.as_classes(labels) if self.has_classes else labels

@@ -34,7 +34,6 @@ from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.models.backbone import Backbone
 from bert_keras.preprocessing.ragged import Ragged
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
-from bert_keras.signatures import check_arguments
 from bert_keras.tasks.encoded_labels import as_classes, check_label_names, shares, take_weights
 from bert_keras.tasks.task import Task
 from bert_keras.tasks.validation import head_for, head_settings
@@ -351,6 +350,7 @@ class TokenClassifier(Task):
             For each sentence a list with one tag a word: its name, or its number where the task
             has no `label_names`.
         """
+        self.check_options(options, self.predict_tags)
         sentences = as_sentences(sentences)
         logits = self.predict(sentences, **{"verbose": 0, **options}) if sentences else []
         return [named_tags(tags, self.label_names) for tags in best_tags(logits, self._chain())]
@@ -436,7 +436,7 @@ class TokenClassifier(Task):
             TypeError, ValueError: sentences and tags do not fit each other; one of `label_names`
                 marks no entity though most do (`"0"` for `"O"`). Before any compute.
         """
-        check_arguments(options, self.evaluate_tags, PredictOptions.__annotations__)
+        self.check_options(options, self.evaluate_tags)
         names = self._entity_tags()
         self.check_has_preprocessor()
         sentences = as_sentences(sentences)

@@ -17,6 +17,7 @@ from tiny import (
     batches_of,
     tiny_backbone,
     tiny_preprocessor,
+    tiny_task,
 )
 
 import bert_keras
@@ -169,3 +170,20 @@ def test_the_documentation_says_which_task_takes_what():
     ]
     expected = [["texts in a", *(f"`{task}`" for task in TASKS)], *actual]
     assert [table[0], *table[2:]] == expected, "\n".join(map(" | ".join, expected))
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "columns"),
+    [
+        ("TextClassifier", "probabilities", ([],)),
+        ("TextClassifier", "calibrate", (TEXTS, CLASSES)),
+        ("TokenClassifier", "predict_tags", ([],)),
+        ("QuestionAnswering", "n_best", (([], []),)),
+        ("MaskedLM", "score", ([],)),
+        ("SparseTextEmbedder", "embed", ([],)),
+    ],
+)
+def test_an_unknown_option_of_an_answer_is_an_error_that_names_the_method(name, method, columns):
+    task = tiny_task(name, **{"num_classes": 2} if name == "TokenClassifier" else {})
+    with pytest.raises(TypeError, match=rf"`{method}` has no argument 'batch'.*'batch_size'"):
+        getattr(task, method)(*columns, batch=2)

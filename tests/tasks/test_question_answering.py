@@ -218,6 +218,11 @@ def test_no_answer_comes_first_where_its_score_is_above_the_threshold():
     answers = qa.answer("a", "b c d", top_k=3)
     assert answers[0]["answer"] == "" and answers[0]["start"] is None
     assert len(answers) == 3 and answers[1]["answer"] != ""
+    assert qa.answer("a", "b c d", no_answer=False)["answer"] != ""
+    qa.no_answer_threshold = None
+    assert qa.answer("a", "b c d", no_answer=True)["answer"] == ""
+    answers = qa.answer("a", "b c d", top_k=9, max_answer_length=2)
+    assert max(len(found["answer"].split()) for found in answers) == 2
 
 
 @pytest.mark.parametrize(("scores", "f1"), [((-1.0, 2.0), 100), ((2.0, -1.0), 50)])

@@ -45,7 +45,7 @@ def answer() -> list[str]:
     model = bert_keras.MaskedLM.from_preset("p", masking={"rate": 0.3})
     (token, probability), *_ = model.fill_mask("a [MASK]", top_k=3)[0]
     reader = bert_keras.QuestionAnswering.from_preset("p", stride=64)
-    best = reader.answer("who?", "Ada")
+    best = reader.answer("who?", "Ada", no_answer=False, max_answer_length=4)
     several = reader.answer(["who?"], "Ada", top_k=2)
     chooser = bert_keras.MultipleChoice.from_preset("p", frozen="backbone")
     bert_keras.MultipleChoice(chooser.backbone, frozen="everything")  # wrong
