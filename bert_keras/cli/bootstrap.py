@@ -3,44 +3,39 @@
 import contextlib
 import importlib
 import os
+import signal
 import sys
 import warnings
-
-from bert_keras.export.runtime import is_exported
-
-# Commands with flags of their own, and their modules, which import Keras.
-WITH_OWN_FLAGS = {
-    "train": "train",
-    "evaluate": "evaluate",
-    "compare": "compare",
-    "vocabulary": "train_vocabulary",
-    "pretraining-data": "make_pretraining_data",
-    "pretrain": "pretrain",
-}
 
 
 def prepare():
     """Prepares the process before Keras is imported.
 
-    Libraries stay silent, warnings lose their place in the code, and for help, for the version and
-    for an exported folder the import of Keras is blocked. Otherwise it is imported without what it
-    does not need.
+    Libraries stay silent, warnings lose their place in the code, and Ctrl-C ends the process at
+    once: as an exception it would be printed with a traceback, or lost in a library. A command that
+    answers is read first, since help and wrong flags need no Keras. For an exported folder the
+    import of Keras is blocked. Otherwise it is imported without what it does not need.
 
     The package calls it when it is imported by its command, `bert-keras` or `python -m bert_keras`.
     """
     if "--traceback" not in sys.argv:
         _silence_libraries()
         warnings.formatwarning = lambda message, *rest, **further: f"{message}\n"
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # It is not ignored.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     # TensorFlow itself does so only on processors with AVX-512 (docs/benchmarks.md has the times).
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     command, source = (*sys.argv[1:3], "", "")[:2]
     if command == "serve":
         # Threads that spin while they wait would slow down the reading of requests.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    needs_no_keras = command not in ("convert", "serve") and is_exported(source)
-    is_help = command in ("", "--version") or wants_help(sys.argv)
-    needs_no_keras |= command == "compare" or (is_help and command not in WITH_OWN_FLAGS)
-    if needs_no_keras:
+    # These import NumPy, and no Keras.
+    from bert_keras.cli.main import WITH_OWN_FLAGS, read, run_command
+    from bert_keras.export.runtime import is_exported
+
+    if command not in WITH_OWN_FLAGS:
+        run_command(read, "bert-keras", sys.argv[1:])
+    if command == "compare" or (command not in ("convert", "serve") and is_exported(source)):
         sys.modules["keras"] = None
     elif "keras" not in sys.modules:
         _import_keras_alone()
@@ -48,12 +43,6 @@ def prepare():
             from bert_keras.engine.jax_compilation_cache import keep_compiled_programs
 
             keep_compiled_programs(0.0)  # The second run of a command compiles nothing.
-
-
-def wants_help(arguments):
-    """Whether the help is among the arguments before `--`."""
-    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return not {"-h", "--help", "-help", "-?"}.isdisjoint(before)
 
 
 def _import_keras_alone():

@@ -32,6 +32,7 @@ import importlib
 import linecache
 import logging
 import os
+import signal
 import sys
 import traceback
 import warnings
@@ -42,8 +43,7 @@ from bert_keras.answers.answerer import Option
 from bert_keras.answers.catalog import ANSWERERS
 from bert_keras.checks import check_exists, refuse_options
 from bert_keras.cli import serve, sources, text_rows
-from bert_keras.cli.bootstrap import WITH_OWN_FLAGS, wants_help
-from bert_keras.cli.options import LAYOUT, REQUIRED, TRACEBACK, parse
+from bert_keras.cli.options import LAYOUT, REQUIRED, TRACEBACK, parse, wants_help
 from bert_keras.datasets.conll import is_tagged
 from bert_keras.datasets.table import format_of
 from bert_keras.version import __version__
@@ -57,6 +57,15 @@ def _command_of(cls):
 COMMANDS = {}
 for _cls in ANSWERERS:
     COMMANDS[_command_of(_cls)] = (*COMMANDS.get(_command_of(_cls), ()), _cls)
+# Commands with flags of their own, and their modules, which import Keras.
+WITH_OWN_FLAGS = {
+    "train": "train",
+    "evaluate": "evaluate",
+    "compare": "compare",
+    "vocabulary": "train_vocabulary",
+    "pretraining-data": "make_pretraining_data",
+    "pretrain": "pretrain",
+}
 CONVERT = (
     Option("to", tuple(sources.TARGETS), REQUIRED, "Format that `convert` writes."),
     Option("overwrite", bool, False, "Let `convert` replace what is there."),
@@ -99,8 +108,11 @@ for _name, _answers in COMMANDS.items():
 def run():
     """Runs the command that the arguments of the process name."""
     command = "".join(sys.argv[1:2])
-    if command in WITH_OWN_FLAGS:
-        module = importlib.import_module(f"bert_keras.cli.{WITH_OWN_FLAGS[command]}")
+    own = WITH_OWN_FLAGS.get(command)
+    module = own and importlib.import_module(f"bert_keras.cli.{own}")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # The imports are done, see `prepare`.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if module:
         run_command(module.main, f"bert-keras {command}", sys.argv[2:])
         return
     text_rows.write_utf8()
@@ -149,12 +161,15 @@ def help_of(command):
     return text, {command: flags, "All commands": (TRACEBACK,)}
 
 
-def main(arguments):
-    """Runs the command in the arguments."""
+def read(arguments):
+    """Returns the command in the arguments, its flags, SOURCE, and the other arguments.
+
+    For help and for the version it prints them and exits, which needs no Keras.
+    """
     name = "".join(arguments[:1])
     if name == "--version" or wants_help([name]):
         print(__version__ if name == "--version" else __doc__)
-        return
+        sys.exit(0)
     if name not in ABOUT:
         names = (*ABOUT, *WITH_OWN_FLAGS)
         raise ValueError(
@@ -162,6 +177,12 @@ def main(arguments):
             f"{' '.join(arguments) or 'nothing'}."
         )
     flags, (source, *words) = parse(name, *help_of(name), arguments[1:], ABOUT[name][1])
+    return name, flags, source, words
+
+
+def main(arguments):
+    """Runs the command in the arguments."""
+    name, flags, source, words = read(arguments)
     if name == "info":
         for fact, value in sources.description(source).items():
             print(f"{fact}: {value}")

@@ -13,7 +13,6 @@ import json
 import pkgutil
 import re
 import sys
-import time
 
 from absl import logging
 
@@ -59,7 +58,6 @@ def main(arguments):
     flags, _ = parse("pretraining-data", __doc__, GROUPS, arguments)
     settings = {"lowercase": flags.lowercase} if flags.lowercase is not None else {}
     tokenizer = Tokenizer.load(flags.vocabulary, **settings)
-    started = time.perf_counter()
     logging.set_verbosity(logging.INFO)  # For the progress.
     names = [option.name for option in EXAMPLES]
     names += ["documents", "sentences_per_line", "examples_per_shard", "num_workers"]
@@ -71,15 +69,8 @@ def main(arguments):
         progress=lambda message: logging.log_every_n_seconds(logging.INFO, message, 5),
         **{name: flags[name].value for name in names},
     )
-    seconds = time.perf_counter() - started
-    summary = {
-        "num_examples": manifest["num_examples"],
-        "num_shards": len(manifest["shards"]),
-        **manifest["counts"],
-        **manifest["statistics"],
-        "seconds": round(seconds, 2),
-    }
-    print(json.dumps(summary), flush=True)
+    sizes = {"num_examples": manifest["num_examples"], "num_shards": len(manifest["shards"])}
+    print(json.dumps(sizes | manifest["counts"] | manifest["statistics"]), flush=True)
 
 
 def word_segmenter(path):

@@ -9,7 +9,6 @@ import sys
 from absl import flags
 
 from bert_keras.answers.answerer import Option
-from bert_keras.cli.bootstrap import wants_help
 
 # The default of a flag that must be given.
 REQUIRED = object()
@@ -42,6 +41,12 @@ class _Several(flags.ArgumentParser):
 def passed_flags(values, names):
     """Returns the values of those of the named flags that are set: a dict by `--name`."""
     return {f"--{name}": values[name].value for name in names if values[name].present}
+
+
+def wants_help(arguments):
+    """Whether the help is among the arguments before `--`."""
+    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return not {"-h", "--help", "-help", "-?"}.isdisjoint(before)
 
 
 def parse(command, about, groups, arguments, usage=""):

@@ -135,10 +135,7 @@ class RunFolder:
 
         Settings are ordered by the mean of the main score.
         """
-        settings = []
-        for trial in self.trials:
-            if trial["setting"] not in settings:
-                settings.append(trial["setting"])
+        settings = {str(t["setting"]): t["setting"] for t in self.trials}.values()
         trials = sorted(self.trials, key=_rank, reverse=True)
         pairs = [(s, [t for t in trials if t["setting"] == s]) for s in settings]
         return sorted(pairs, key=lambda pair: -sum(map(_rank, pair[1])) / len(pair[1]))

@@ -173,7 +173,7 @@ def as_json(value):
 
 def in_words(answer):
     """Returns the main part of an answer in words, or all of it as JSON if there are none."""
-    if isinstance(answer, list) and answer and all(map(_is_ranking, answer)):
+    if isinstance(answer, list) and answer and isinstance(answer[0], list):  # Masks.
         return "; ".join(
             ", ".join(f"{token} {probability:.3f}" for token, probability in mask)
             for mask in answer
@@ -193,11 +193,6 @@ def in_words(answer):
         return ", ".join(map(str, answer["labels"])) or "no label"
     scores = answer.get("scores", [answer["score"]] if "score" in answer else None)
     return as_json(answer) if scores is None else ", ".join(f"{score:.3f}" for score in scores)
-
-
-def _is_ranking(value):
-    """Whether a value is a list of pairs of a token and its probability."""
-    return isinstance(value, list) and all(isinstance(pair, (list, tuple)) for pair in value)
 
 
 def in_a_cell(value):

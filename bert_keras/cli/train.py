@@ -12,6 +12,7 @@ continues. `bert-keras compare` shows several runs side by side. The environment
 KERAS_BACKEND selects the backend.
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -157,11 +158,16 @@ def train(kind, flags):
         "classes": splits.classes,
     }
     run = RunFolder(flags.output_dir, kind.name, settings, flags.resume, flags.overwrite)
-    for number, setting in enumerate(combinations(flags)):
-        for seed in range(flags.seed, flags.seed + flags.seeds):
-            if not run.is_done(setting, seed):
-                _run_trial(kind, flags, splits, run, number, setting, seed)
-        run.settle(number, setting)
+    try:
+        for number, setting in enumerate(combinations(flags)):
+            for seed in range(flags.seed, flags.seed + flags.seeds):
+                if not run.is_done(setting, seed):
+                    _run_trial(kind, flags, splits, run, number, setting, seed)
+            run.settle(number, setting)
+    except Exception:
+        with contextlib.suppress(OSError):  # Only an empty folder can be removed.
+            run.path.rmdir()
+        raise
     _show_trials(run)
     finish(kind, flags, splits, run)
 

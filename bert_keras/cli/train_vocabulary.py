@@ -8,7 +8,6 @@ Reads plain or gzip UTF-8 text, line by line. The same text gives the same vocab
 
 import json
 import os
-import time
 
 from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse
 from bert_keras.corpora import find_text_files, train_wordpiece
@@ -29,7 +28,6 @@ GROUPS = {"Flags": OPTIONS}
 def main(arguments):
     """Runs the command with the arguments after `vocabulary`."""
     flags, _ = parse("vocabulary", __doc__, GROUPS, arguments)
-    started = time.perf_counter()
     # Made now, since training may take hours.
     os.makedirs(os.path.dirname(os.path.abspath(flags.output)), exist_ok=True)
     files = find_text_files(flags.input)
@@ -41,5 +39,4 @@ def main(arguments):
         limit_alphabet=flags.limit_alphabet,
     )
     write_vocabulary(flags.output, vocabulary)
-    seconds = round(time.perf_counter() - started, 2)
-    print(json.dumps({"num_files": len(files), "tokens": len(vocabulary), "seconds": seconds}))
+    print(json.dumps({"num_files": len(files), "tokens": len(vocabulary)}))

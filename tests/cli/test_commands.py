@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import warnings
@@ -412,13 +413,31 @@ def test_an_unforeseen_error_is_not_a_mistake(command):
         (["--help"], "bert-keras serve"),
         (["embed", "x", "-h"], "bert-keras embed SOURCE"),
         (["--version"], bert_keras.__version__),
+        (["clasify", "x"], "Write a command, one of"),
+        (["classify", "x", "--colums", "y"], "Did you mean: columns"),
     ],
 )
-def test_help_imports_no_keras(arguments, words):
+def test_help_and_mistakes_in_arguments_import_no_keras(arguments, words):
     command = [sys.executable, "-X", "importtime", "-m", "bert_keras", *arguments, "--traceback"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert words in done.stdout
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert words in done.stdout + done.stderr
     assert "bert_keras.cli.main" in done.stderr and "| keras" not in done.stderr
+
+
+INTERRUPTED = """
+import signal, sys
+class Finder:
+    def find_spec(name, path, target=None):
+        if name == "keras": signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Finder)
+sys.argv = ["bert-keras", "info", "x"]
+import bert_keras
+"""
+
+
+def test_ctrl_c_while_keras_is_imported_prints_nothing():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
 
 
 # Both runs are forks of one process, which imports what takes longest.

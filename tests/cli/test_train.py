@@ -458,6 +458,9 @@ def test_a_run_that_fails_before_it_keeps_anything_leaves_the_folder_as_it_was(r
     with pytest.raises(FileNotFoundError):
         run(TEXTS, **missing, output_dir="new/folder")
     assert files() == before
+    with pytest.raises(ValueError, match="`pooling` must be"):
+        run(TEXTS, **yes_and_no, pooling="none", output_dir="new")
+    assert files() == before
     run(TEXTS, **yes_and_no)
     before = files()
     with pytest.raises(FileNotFoundError):

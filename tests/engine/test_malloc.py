@@ -3,6 +3,7 @@
 import importlib
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -55,13 +56,16 @@ def test_the_user_s_settings_and_other_c_libraries_are_left_alone(name, value, i
 def keras_stays(monkeypatch):
     """`info` begins without Keras, and so would the tests that follow."""
     monkeypatch.setitem(sys.modules, "keras", sys.modules["keras"])
+    handler = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, handler)
 
 
 @pytest.mark.usefixtures("keras_stays")
 @pytest.mark.parametrize(("chosen", "used"), [(None, "1"), ("0", "0")])
 def test_the_command_asks_tensorflow_for_onednn_unless_the_user_chose(chosen, used, monkeypatch):
     monkeypatch.setattr(os, "environ", {"TF_ENABLE_ONEDNN_OPTS": chosen} if chosen else {})
-    monkeypatch.setattr(sys, "argv", ["bert-keras", "info", "--traceback"])
+    monkeypatch.setattr(sys, "argv", ["bert-keras", "info", "x", "--traceback"])
     bootstrap.prepare()
     assert os.environ["TF_ENABLE_ONEDNN_OPTS"] == used
 

@@ -440,8 +440,12 @@ def test_classes_that_change_texts_in_their_own_way_are_refused(tmp_path):
 
 
 PROGRAMS_THAT_IMPORT = {
-    "bert-keras": (["/bin/bert-keras", "tag"], False),
-    "module": (["-m", "tag"], False, ["python", "-W", "ignore", "-m", "bert_keras", "tag"]),
+    "bert-keras": (["/bin/bert-keras", "info", "x"], False),
+    "module": (
+        ["-m", "info", "x"],
+        False,
+        ["python", "-W", "ignore", "-m", "bert_keras", "info", "x"],
+    ),
     "another module": (["-m", "tag"], True, ["python", "-m", "mine.train", "tag"]),
     "another script": (["bert-keras-mine.py"], True),
     "no arguments": ([], True),
