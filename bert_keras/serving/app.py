@@ -13,6 +13,7 @@ from bert_keras.serving import answers, openai, text_embeddings
 from bert_keras.serving import huggingface_api as huggingface
 from bert_keras.serving.guard import Guard
 from bert_keras.serving.metrics import Numbers
+from bert_keras.serving.rows import mistake_of
 from bert_keras.serving.server import Server, error_body
 from bert_keras.version import __version__
 
@@ -67,11 +68,11 @@ def _add_page(app, path):
 
 
 async def _invalid(request: Request, error: RequestValidationError):
-    first = error.errors()[0]
-    where = ".".join(map(str, first["loc"][1:])) or "body"
-    if first["type"] == "json_invalid":
-        where = f"body, character {where}"
-    message = f"{where}: {first['msg']}"
+    place, rule = mistake_of(error.errors())
+    place = place.removeprefix("body.")
+    if place.isdecimal():  # It is no JSON.
+        place = f"body, character {place}"
+    message = f"{place}: {rule}"
     if "json" not in request.headers.get("content-type", ""):
         message += ". Send JSON, with the header `Content-Type: application/json`."
     body = error_body(request.url.path, 422, message)

@@ -48,10 +48,9 @@ class Parameters(Body):
         try:
             return cls.model_validate({k: x for k, x in values.items() if x is not None})
         except ValidationError as error:
-            first = error.errors()[0]
-            name = ".".join(["parameters", *map(str, first["loc"])])
-            known = ", ".join(cls.model_fields)
-            raise HTTPException(422, f"{name}: {first['msg']}. This task takes {known}.") from error
+            place, rule = mistake_of(error.errors())
+            advice = f"This task takes {', '.join(cls.model_fields)}."
+            raise HTTPException(422, f"parameters.{place}: {rule}. {advice}") from error
 
 
 # Instruments take a text or a pair.
@@ -59,6 +58,19 @@ _TEXT_OR_PAIR = (Field("text"), Field("pair", "optional"))
 # Limits for short requests with long answers: the answers to one mask or question, and the
 # characters of all candidates for masks with their sentences.
 MOST_ANSWERS, MOST_CANDIDATES = 100, 2**22
+
+
+def mistake_of(errors):
+    """Returns the place and the rule of a mistake in a body.
+
+    Of a list with a wrong item, pydantic says that it is no text, and then what is wrong with the
+    item. The longest place is that of the item. Pydantic adds the types of a union to places.
+
+    Args:
+        errors: the `errors()` of a `ValidationError` or a `RequestValidationError`.
+    """
+    first = max(errors, key=lambda error: len(error["loc"]))
+    return ".".join(x for x in map(str, first["loc"]) if x != "str" and "[" not in x), first["msg"]
 
 
 def rows_of(inputs):

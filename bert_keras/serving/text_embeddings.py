@@ -160,7 +160,6 @@ def _add_scores(routes, server):
 
     @routes.post("/rerank", summary="Texts ranked for a query")
     async def rerank(request: Request, body: Rerank):
-        check_num_rows(body.texts, server.settings)
         rows = [(body.query, text) for text in body.texts]
         served, options = _reranker(server.models.values()), body.options()
         logits = np.array(await server.ask(request, served, "logits", rows, **options))[:, 0]
@@ -178,11 +177,9 @@ def _sequences(inputs):
     rule = 'inputs: a text, a pair ["a", "b"], or a batch [["a"], ["b", "c"]] is needed.'
     check(inputs and len(set(are_texts)) == 1, f"{rule} Received: texts beside lists, or nothing.")
     rows = rows_of([inputs] if are_texts[0] else inputs)
-    wrong = next((row for row in rows if len(row) not in (1, 2)), None)
-    check(
-        wrong is None,
-        f"{rule} Received: {len(wrong or ())} texts in a row. A batch of texts is a list of lists.",
-    )
+    for place, row in enumerate(rows):
+        count = f"{len(row)} texts in row {place}"
+        check(len(row) in (1, 2), f"{rule} Received: {count}. A batch of texts is a list of lists.")
     return rows, are_texts[0]
 
 
