@@ -36,7 +36,10 @@ def main(arguments):
 
 def _row(run):
     """Returns a run, its main score with its interval, and its settings."""
-    results = read_json(Path(run) / "results.json")
+    path = Path(run, "results.json")
+    results = read_json(path) if path.is_file() else {}
+    if not {"settings", "trials"} <= results.keys():
+        raise ValueError(f"Each RUN must be the output folder of `train`. Received: {run}.")
     setting = results.get("metrics", {}).get("setting")
     trial = next((x for x in results["trials"] if setting in (None, x["setting"])), {})
     settings = results["settings"] | trial.get("setting", {}) | trial.get("chosen", {})
