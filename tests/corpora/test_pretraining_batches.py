@@ -49,18 +49,6 @@ def as_dict(labels):
     return labels if isinstance(labels, dict) else {"masked_lm": labels}
 
 
-def arrays_of(batch):
-    parts = enumerate(map(as_dict, batch))
-    return {f"{part}/{key}": array for part, arrays in parts for key, array in arrays.items()}
-
-
-def assert_same(first, second):
-    first, second = arrays_of(first), arrays_of(second)
-    assert first.keys() == second.keys()
-    for key in first:
-        np.testing.assert_array_equal(first[key], second[key], err_msg=key)
-
-
 def unmasked(batch):
     """Returns the rows as they were before masking, as tuples."""
     inputs, labels, weights = (as_dict(part) for part in batch)
@@ -107,13 +95,12 @@ def test_a_batch_depends_only_on_its_number(folders, kind):
     batches = [straight[step] for step in range(40)]
     backwards = PretrainingBatches(folders[kind], 8, seed=5)
     for step in reversed(range(40)):
-        assert_same(backwards[step], batches[step])
+        np.testing.assert_equal(backwards[step], batches[step])
     resumed = PretrainingBatches(folders[kind], 8, seed=5, start_step=23)
-    assert_same(resumed[0], batches[23])
-    assert_same(resumed[10], batches[33])
+    np.testing.assert_equal(resumed[0], batches[23])
+    np.testing.assert_equal(resumed[10], batches[33])
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        for step, batch in enumerate(pool.map(backwards.__getitem__, range(40))):
-            assert_same(batch, batches[step])
+        np.testing.assert_equal(list(pool.map(backwards.__getitem__, range(40))), batches)
     other = PretrainingBatches(folders[kind], 8, seed=6)
     assert unmasked(other[0]) != unmasked(batches[0])
 
@@ -155,8 +142,7 @@ def test_the_last_batch_of_unshuffled_data_is_filled_with_rows_of_weight_0(folde
     assert weights.tolist() == [1.0] * total + [0.0] * (32 * len(seen) - total)
     last = seen[-1][2]
     assert not last["masked_lm"][last["next_sentence"] == 0].any()
-    for one, two in zip(seen, batches, strict=True):
-        assert_same(one, two)
+    np.testing.assert_equal(list(batches), seen)
     with pytest.raises(IndexError):
         batches[len(batches)]
 
@@ -186,7 +172,7 @@ def test_unshuffled_data_has_the_same_masks_for_any_seed_and_batch_size(folders)
         assert masked_rows(**options) == rows
     late = PretrainingBatches(folders["pairs"], 8, shuffle=False, start_step=2)
     early = PretrainingBatches(folders["pairs"], 8, shuffle=False)
-    assert_same(late[0], early[2])
+    np.testing.assert_equal(late[0], early[2])
     # Rows of their own: were all drawn from one number, alike rows would be masked alike.
     positions = np.concatenate([batch[0]["mask_positions"][:, 0] for batch in early])
     assert len(set(positions.tolist())) > 5

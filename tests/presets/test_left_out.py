@@ -127,8 +127,7 @@ def test_a_wrapper_s_prefix_before_all_names_changes_nothing(tmp_path, wrapper, 
 
     expected = weights()
     rewrite_hugging_face(tmp_path, lambda t: {wrapper + name: x for name, x in t.items()})
-    for found, wanted in zip(weights(), expected, strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_equal(weights(), expected)
 
 
 def test_the_file_of_a_whole_sentence_transformer_holds_its_encoder(tmp_path):
@@ -139,8 +138,7 @@ def test_the_file_of_a_whole_sentence_transformer_holds_its_encoder(tmp_path):
         lambda t: {f"0.auto_model.{n}": x for n, x in t.items()} | {"2.linear.weight": ROWS},
     )
     found = bert_keras.BertBackbone.from_preset(tmp_path).get_weights()
-    for ours, wanted in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(ours, wanted)
+    np.testing.assert_equal(found, expected)
 
 
 def test_a_prefix_before_some_names_only_is_refused(theirs):

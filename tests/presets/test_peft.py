@@ -161,8 +161,7 @@ class TestPeft:
         before = weights_of(unchanged)
         with pytest.raises(ValueError, match=message):
             unchanged.load_adapters(tmp_path / "a")
-        for path, weight in weights_of(unchanged).items():
-            np.testing.assert_array_equal(weight, before[path])
+        np.testing.assert_equal(weights_of(unchanged), before)
 
     @pytest.mark.parametrize(
         ("added", "removed", "message"),
@@ -198,9 +197,7 @@ class TestPeft:
         task.load_adapters(tmp_path / "theirs")
         task.save_adapters(tmp_path / "ours", base="owner/base")
         found = safetensors.numpy.load_file(tmp_path / "ours" / "adapter_model.safetensors")
-        assert found.keys() == tensors.keys()
-        for name, tensor in tensors.items():
-            np.testing.assert_array_equal(found[name], tensor)
+        np.testing.assert_equal(found, tensors)
         config = read_json(tmp_path / "ours" / "adapter_config.json")
         theirs = read_json(tmp_path / "theirs" / "adapter_config.json")
         for key in ("peft_type", "task_type", "r", "lora_alpha", "bias", "modules_to_save"):
@@ -243,8 +240,7 @@ class TestPeft:
             tmp_path / "base", preprocessor=None, lora_rank=2
         )
         again.load_adapters(tmp_path / "ours")
-        for path, weight in weights_of(task).items():
-            np.testing.assert_array_equal(weights_of(again)[path], weight)
+        np.testing.assert_equal(weights_of(again), weights_of(task))
 
     def test_families_whose_layers_are_joined_are_refused(self, tmp_path):
         sizes = {"vocabulary_size": 30, "num_layers": 1, "num_heads": 2, "hidden_dim": 8}

@@ -30,20 +30,14 @@ def expected(texts=TEXTS, *prompt):
     return list(Dense().embed(texts, *prompt))
 
 
-def same(found, wanted):
-    assert len(found) == len(wanted)
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_texts_are_embedded_in_parts(tmp_path):
     path, embedder, messages = tmp_path / "x.npy", Dense(), []
     assert write_vectors(embedder, iter(TEXTS), path, batch_size=1, progress=messages.append) == 41
     assert embedder.count == 41
     assert messages == [f"{count} texts embedded" for count in (16, 32, 41)]
-    same(read(path), expected())
+    np.testing.assert_equal(read(path), expected())
     write_vectors(embedder, iter(TEXTS[:3]), path, "document")
-    same(read(path), expected(TEXTS[:3], "document"))
+    np.testing.assert_equal(read(path), expected(TEXTS[:3], "document"))
     assert [x.name for x in tmp_path.iterdir()] == [path.name]
 
 
@@ -55,7 +49,7 @@ def test_a_run_that_ends_early_leaves_the_old_file(tmp_path):
     write_vectors(Dense(), TEXTS, path := tmp_path / "x.npy")
     with pytest.raises(KeyboardInterrupt):
         write_vectors(Dense(), ended(), path, batch_size=1)
-    same(read(path), expected())
+    np.testing.assert_equal(read(path), expected())
     assert [x.name for x in tmp_path.iterdir()] == [path.name]
 
 
