@@ -399,7 +399,7 @@ def _text_advice(value):
             "order; turn rows into columns with `firsts, seconds = zip(*rows)`."
         )
     if value is None or isinstance(value, float):
-        return " Drop rows without text, or replace the missing text with ''."
+        return " Drop the rows with missing values, or replace a missing text with ''."
     return ""
 
 

@@ -153,6 +153,13 @@ def test_impossible_settings_are_refused(folder, name, value, message):
         bert_keras.TextClassifier.from_preset(folder)
 
 
+def test_names_of_labels_that_are_no_list_are_refused(folder):
+    write_json(folder / "task.json", classifier_config("linear"))
+    write_json(folder / "metadata.json", {"label_names": {"bad": 0, "good": 1}})
+    with pytest.raises(TypeError, match=r"`label_names` in .*metadata\.json` must be a list"):
+        bert_keras.TextClassifier.from_preset(folder)
+
+
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_the_tokenizers_settings_are_taken_literally(folder, lowercase):
     config = {"lowercase": lowercase, "strip_accents": False, "oov_token": "[MASK]"}

@@ -417,6 +417,7 @@ REFUSED = [
         TypeError,
         "`evaluate_tags` has no argument 'batch'",
     ),
+    (lambda t: t.fit(SENTENCES[:1], [None]), TypeError, "Drop the rows with missing values"),
     (
         lambda t: tiny_tagger(t.backbone, crf=True).compile(label_smoothing=0.1),
         ValueError,

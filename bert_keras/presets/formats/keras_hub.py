@@ -22,7 +22,7 @@ import h5py
 import ml_dtypes
 import numpy as np
 
-from bert_keras.checks import check_choice, check_exists
+from bert_keras.checks import check_choice, check_exists, check_type
 from bert_keras.engine.atomic_files import read_json, reading
 from bert_keras.presets.families import RECORDS
 from bert_keras.presets.formats.checkpoint import Checkpoint
@@ -116,7 +116,8 @@ class KerasHubFolder(Checkpoint):
         is_score = num_classes == 1 and activation == "linear"
         packing = _class_and_arguments(self.folder / PREPROCESSOR)[1]
         masking = {ours: packing[theirs] for theirs, ours in MASKING.items() if theirs in packing}
-        labels = (read_json(path).get(LABELS) if path.is_file() else None) or ()
+        labels = (read_json(path).get(LABELS) if path.is_file() else None) or []
+        check_type(f"{LABELS}` in `{path}", labels, list, "a list of names")
         return {
             "num_classes": num_classes,
             "problem_type": "regression" if is_score else _PROBLEM_TYPES[activation],
