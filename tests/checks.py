@@ -615,3 +615,21 @@ def check_parity(family, seed, folder, **settings):
     assert type(backbone).__name__ == f"{family}Backbone"
     assert backbone.max_sequence_length == inputs["token_ids"].shape[1]
     return backbone, reference
+
+
+def refusals(*rows, of=None):
+    """Returns a test of calls that raise errors.
+
+    Args:
+        *rows: tuples of a call, its error unless that is a `ValueError`, and the message's pattern.
+        of: str, the name of a fixture that the calls take. Without it they take nothing.
+    """
+    rows = [(row[0], *(row[1:-1] or [ValueError]), row[-1]) for row in rows]
+
+    @pytest.mark.parametrize(("call", "error", "message"), rows)
+    def test(request, call, error, message):
+        arguments = [request.getfixturevalue(of)] if of else []
+        with pytest.raises(error, match=message):
+            call(*arguments)
+
+    return test

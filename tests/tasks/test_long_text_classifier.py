@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from checks import assert_close, check_task, to_numpy
+from checks import assert_close, check_task, refusals, to_numpy
 from tiny import batches_of, ready_inputs, tiny_backbone, tiny_preprocessor, tiny_task
 
 import bert_keras
@@ -170,7 +170,7 @@ def without_tokens():
     return inputs
 
 
-REFUSED = [
+test_what_does_not_fit_is_refused = refusals(
     (lambda m: tiny_model(m.backbone, num_windows=0), "num_windows"),
     (lambda m: tiny_model(m.backbone, num_windows=2**20), "num_windows"),
     (lambda m: tiny_model(m.backbone, stride=0), "stride"),
@@ -185,10 +185,5 @@ REFUSED = [
         "truncation",
     ),
     (lambda m: m.export_to_huggingface("never_written"), "no counterpart"),
-]
-
-
-@pytest.mark.parametrize(("call", "message"), REFUSED)
-def test_what_does_not_fit_is_refused(shared, call, message):
-    with pytest.raises(ValueError, match=message):
-        call(shared)
+    of="shared",
+)

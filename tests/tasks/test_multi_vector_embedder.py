@@ -6,7 +6,7 @@ import string
 
 import numpy as np
 import pytest
-from checks import assert_close, call, check_task, compute, to_numpy
+from checks import assert_close, call, check_task, compute, refusals, to_numpy
 from theirs import outputs_of, reference_model
 from tiny import ready_inputs, rows_of, tiny_backbone, tiny_preprocessor
 
@@ -225,28 +225,21 @@ def test_folders_without_a_module_that_changes_scores_are_refused(tmp_path, kind
         bert_keras.MultiVectorEmbedder.from_preset(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda e: tiny_embedder(dim=0), "`dim`"),
-        (lambda e: tiny_embedder(query_length=17), "`query_length`"),
-        (lambda e: tiny_embedder(query_expansion=9), "from 3 to 8.*`query_length`"),
-        (lambda e: e.embed(TEXTS, "passage"), "`kind`"),
-        (lambda e: e.predict(TEXTS), "Call `embed`"),
-        (lambda e: e.score("a", TEXTS, kind="query"), "`score` has no argument 'kind'"),
-        (lambda e: e.score(np.zeros((2, 3), "f4"), TEXTS), r"\(num_tokens, 6\)"),
-        (
-            lambda e: e.fit((*COLUMNS[:2], [f"{x} " for x in COLUMNS[1]])),
-            "must differ from the positive",
-        ),
-        (
-            lambda e: tiny_embedder(skipped_tokens=["a"]).export_to_huggingface(
-                "x", layout="stanford"
-            ),
-            "layout='sentence-transformers'",
-        ),
-    ],
+test_what_does_not_fit_is_refused = refusals(
+    (lambda e: tiny_embedder(dim=0), "`dim`"),
+    (lambda e: tiny_embedder(query_length=17), "`query_length`"),
+    (lambda e: tiny_embedder(query_expansion=9), "from 3 to 8.*`query_length`"),
+    (lambda e: e.embed(TEXTS, "passage"), "`kind`"),
+    (lambda e: e.predict(TEXTS), "Call `embed`"),
+    (lambda e: e.score("a", TEXTS, kind="query"), TypeError, "`score` has no argument 'kind'"),
+    (lambda e: e.score(np.zeros((2, 3), "f4"), TEXTS), r"\(num_tokens, 6\)"),
+    (
+        lambda e: e.fit((*COLUMNS[:2], [f"{x} " for x in COLUMNS[1]])),
+        "must differ from the positive",
+    ),
+    (
+        lambda e: tiny_embedder(skipped_tokens=["a"]).export_to_huggingface("x", layout="stanford"),
+        "layout='sentence-transformers'",
+    ),
+    of="shared",
 )
-def test_what_does_not_fit_is_refused(shared, call, message):
-    with pytest.raises(TypeError if "argument" in message else ValueError, match=message):
-        call(shared)

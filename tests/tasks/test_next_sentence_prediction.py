@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import scipy.special
-from checks import check_task
+from checks import check_task, refusals
 from tiny import ready_inputs, tiny_task
 
 pytestmark = pytest.mark.once
@@ -32,22 +32,17 @@ def test_class_0_is_next(shared):
     assert one["probability"] == pytest.approx(expected[1], abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda m: m.fit(PAIRS, [0, 1, 2, 0]), ValueError, "must be 0 or 1.*1 is random"),
-        (lambda m: m.fit(PAIRS, [True, False, True, True]), ValueError, "dtype bool"),
-        (lambda m: m.fit(PAIRS, np.ones((4, 2))), ValueError, "whose sum is 1"),
-        (lambda m: m.fit(PAIRS), ValueError, "needs labels"),
-        (lambda m: m.fit(FIRST, [0, 1, 1, 0]), ValueError, "takes pairs"),
-        (lambda m: m.fit((FIRST, SECOND[:2]), [0, 1, 1, 0]), ValueError, "equally many"),
-        (lambda m: m.is_next([], ["a"]), ValueError, "equally many"),
-        (lambda m: m.is_next("a", ["b"]), TypeError, r"\['b'\]"),
-    ],
+test_what_does_not_fit_is_refused = refusals(
+    (lambda m: m.fit(PAIRS, [0, 1, 2, 0]), "must be 0 or 1.*1 is random"),
+    (lambda m: m.fit(PAIRS, [True, False, True, True]), "dtype bool"),
+    (lambda m: m.fit(PAIRS, np.ones((4, 2))), "whose sum is 1"),
+    (lambda m: m.fit(PAIRS), "needs labels"),
+    (lambda m: m.fit(FIRST, [0, 1, 1, 0]), "takes pairs"),
+    (lambda m: m.fit((FIRST, SECOND[:2]), [0, 1, 1, 0]), "equally many"),
+    (lambda m: m.is_next([], ["a"]), "equally many"),
+    (lambda m: m.is_next("a", ["b"]), TypeError, r"\['b'\]"),
+    of="shared",
 )
-def test_what_does_not_fit_is_refused(shared, call, error, message):
-    with pytest.raises(error, match=message):
-        call(shared)
 
 
 def test_labels_may_be_shares_of_both_classes(shared):

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from checks import assert_close, check_task, to_numpy
+from checks import assert_close, check_task, refusals, to_numpy
 from tiny import ready_inputs, tiny_backbone, tiny_task
 
 import bert_keras
@@ -129,32 +129,22 @@ def test_examples_that_do_not_fit_are_refused(shared, objective, x, y, message):
         embedder.fit(x, y, verbose=0)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda e: tiny_embedder(backbone=e.backbone, pooling="median"), ValueError, "pooling"),
-        (
-            lambda e: tiny_embedder(backbone=e.backbone, objective="guessing"),
-            ValueError,
-            "objective",
+test_what_does_not_fit_is_refused = refusals(
+    (lambda e: tiny_embedder(backbone=e.backbone, pooling="median"), "pooling"),
+    (lambda e: tiny_embedder(backbone=e.backbone, objective="guessing"), "objective"),
+    (lambda e: tiny_embedder(backbone=e.backbone, normalize="no"), "normalize"),
+    (lambda e: tiny_embedder(backbone=e.backbone, frozen="backbone"), "frozen"),
+    (lambda e: e.compile(label_smoothing=0.1), "label_smoothing"),
+    (lambda e: e.embed(["a", None]), TypeError, r"texts\[1\]"),
+    (lambda e: e.semantic_search("a", ["a"], top_k=0), "top_k"),
+    (lambda e: e.semantic_search("a", "b"), TypeError, "`documents` must be a column"),
+    (lambda e: e.semantic_search("a", ["b"], topk=1), TypeError, "no argument 'topk'.*'top_k'"),
+    (lambda e: e.semantic_search("a", np.zeros((3, 17)), top_k=1), "width 16"),
+    (
+        lambda e: tiny_embedder(backbone=e.backbone, pooling="pooler").export_to_huggingface(
+            "not_written"
         ),
-        (lambda e: tiny_embedder(backbone=e.backbone, normalize="no"), ValueError, "normalize"),
-        (lambda e: tiny_embedder(backbone=e.backbone, frozen="backbone"), ValueError, "frozen"),
-        (lambda e: e.compile(label_smoothing=0.1), ValueError, "label_smoothing"),
-        (lambda e: e.embed(["a", None]), TypeError, r"texts\[1\]"),
-        (lambda e: e.semantic_search("a", ["a"], top_k=0), ValueError, "top_k"),
-        (lambda e: e.semantic_search("a", "b"), TypeError, "`documents` must be a column"),
-        (lambda e: e.semantic_search("a", ["b"], topk=1), TypeError, "no argument 'topk'.*'top_k'"),
-        (lambda e: e.semantic_search("a", np.zeros((3, 17)), top_k=1), ValueError, "width 16"),
-        (
-            lambda e: tiny_embedder(backbone=e.backbone, pooling="pooler").export_to_huggingface(
-                "not_written"
-            ),
-            ValueError,
-            "pooling",
-        ),
-    ],
+        "pooling",
+    ),
+    of="shared",
 )
-def test_what_does_not_fit_is_refused(shared, call, error, message):
-    with pytest.raises(error, match=message):
-        call(shared)

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import torch
-from checks import assert_same_structure_close, made_again, to_numpy
+from checks import assert_same_structure_close, made_again, refusals, to_numpy
 from keras import ops
 from tied_model import TOKENS, make_tied_model
 
@@ -242,30 +242,21 @@ def half(name="kernel"):
     return keras.Variable(np.ones(3), dtype="bfloat16", name=name)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: AdamW(exclude_from_weight_decay=["("]), "regular expression"),
-        (lambda: AdamW(exclude_from_weight_decay=[3]), "regular expression"),
-        (lambda: AdamW(use_ema=True).build([half()]), "mixed_bfloat16"),
-        (
-            lambda: AdamW().exclude_from_weight_decay(var_names=["kernel"]),
-            "exclude_from_weight_decay=",
-        ),
-        (
-            lambda: AdamW(use_ema=True, ema_overwrite_frequency=2, gradient_accumulation_steps=2),
-            "ema_overwrite_frequency",
-        ),
-        *(
-            (lambda x=x: layer_wise_decay(tiny_backbone(), x), "`rate`")
-            for x in (0.0, 1.5, float("nan"), "0.9")
-        ),
-        (lambda: layer_wise_decay(tiny_backbone(), 0.9, head=-1.0), "`head`"),
-    ],
+test_impossible_settings_are_refused = refusals(
+    (lambda: AdamW(exclude_from_weight_decay=["("]), "regular expression"),
+    (lambda: AdamW(exclude_from_weight_decay=[3]), "regular expression"),
+    (lambda: AdamW(use_ema=True).build([half()]), "mixed_bfloat16"),
+    (lambda: AdamW().exclude_from_weight_decay(var_names=["kernel"]), "exclude_from_weight_decay="),
+    (
+        lambda: AdamW(use_ema=True, ema_overwrite_frequency=2, gradient_accumulation_steps=2),
+        "ema_overwrite_frequency",
+    ),
+    *(
+        (lambda x=x: layer_wise_decay(tiny_backbone(), x), "`rate`")
+        for x in (0.0, 1.5, float("nan"), "0.9")
+    ),
+    (lambda: layer_wise_decay(tiny_backbone(), 0.9, head=-1.0), "`head`"),
 )
-def test_impossible_settings_are_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
 
 
 @pytest.mark.parametrize("make", [AdamW, Lamb])
