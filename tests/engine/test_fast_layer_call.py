@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import scipy.special
 from tiny import tiny_classifier
 
 from bert_keras import TextClassifier
@@ -101,6 +102,9 @@ def test_predict_is_called_by_keras_where_layers_add_losses(asked, adds_losses):
     np.testing.assert_array_equal(classifier.predict(INPUTS, verbose=0), first)
     assert asked == ([classifier, classifier.head] if adds_losses else [])
     assert len(classifier.losses) == adds_losses  # Of the last call alone.
+    own = -np.diagonal(scipy.special.log_softmax(first, axis=-1)).mean()
+    found = classifier.evaluate(INPUTS, np.arange(2), verbose=0)[0]
+    assert found == pytest.approx(own + adds_losses * np.square(first).sum(), rel=1e-5)
     classifier(INPUTS)  # After `predict`, a call of the user's own is an outermost one again.
     assert asked[-1 - adds_losses] is classifier
 

@@ -72,17 +72,6 @@ def test_batches_of_prepared_data_train_all_weights():
             assert np.abs(to_numpy(variable) - old).max() > 1e-5, variable.path
 
 
-def test_pairs_of_texts_train_and_answer():
-    model = tiny_model()
-    model.compile(learning_rate=1e-2)
-    history = model.fit((FIRST, SECOND), LABELS, batch_size=16, epochs=8, verbose=0).history
-    assert history["loss"][-1] < history["loss"][0]
-    results = model.evaluate((FIRST, SECOND), LABELS, verbose=0, return_dict=True)
-    assert {"masked_lm_accuracy", "masked_lm_perplexity", "next_sentence_accuracy"} <= set(results)
-    assert len(model.fill_mask("a [MASK] [MASK]")) == 2
-    assert model.score("a b") < 0
-
-
 def test_examples_that_do_not_fit_are_refused():
     model, (inputs, labels, _) = tiny_model(), batch()
     tokens = labels["masked_lm"]

@@ -59,7 +59,7 @@ def cosent(labels, vectors):
 
 def angle(labels, vectors):
     vectors = l2_normalize(vectors.astype("float64"))
-    z, w = (vectors[:, i, :3] + 1j * vectors[:, i, 3:] for i in (0, 1))
+    z, w = (vectors[:, i, :2] + 1j * vectors[:, i, 2:] for i in (0, 1))
     # In the complex product, the imaginary part is the sine.
     product = (z * w.conj()).sum(-1)
     return by_pairs(np.abs(product.real + product.imag), labels)
@@ -123,7 +123,7 @@ def matryoshka(labels, vectors):
 LABELS = np.array([0.5, 0.1, 0.5, -1.0, 0.9], "float32")
 CASES = {
     "cosent": (CoSENT(), LABELS, VECTORS[:, :2], cosent),
-    "angle": (AnglE(), LABELS, VECTORS[:, :2], angle),
+    "angle": (AnglE(), LABELS, VECTORS[:, :2, :4], angle),
     "margins": (MarginMSE(), TEACHER, VECTORS, lambda t, v: margin_mse(t, dots(v))),
     "margins_of_scores": (MarginMSE(), GRADES, SCORES, margin_mse),
     "divergence": (
