@@ -120,28 +120,13 @@ def test_types_without_a_prefix_are_grouped_as_transformers_and_seqeval_do():
             assert [(start, end) for _, start, end in found] == theirs
 
 
-@pytest.mark.parametrize("prefixes", ["IO", "BIO"])
-def test_iob_is_grouped_as_transformers_does(prefixes):
-    rng = np.random.default_rng(6)
-    for _ in range(300):
-        tags = [x for x in random_tags(rng, prefixes) if x == "O" or "-" in x]
-        assert extract_entities(tags) == groups_of_transformers(tags)
-
-
-def test_underscores_are_read_as_hyphens():
-    rng, names = np.random.default_rng(7), ["O", "B_PER", "I_PER", "E_PER", "S_PER"]
-    for _ in range(300):
-        tags = rng.choice(names, rng.integers(0, 13)).tolist()
-        hyphens = [tag.replace("_", "-") for tag in tags]
-        assert read_as_entities(tags, names) == extract_entities(hyphens)
-
-
 @pytest.mark.parametrize(
     ("names", "readings"),
     [
         (["O", "PER", "[PAD]"], "O I-PER O"),
         (["O", "B-PER", "I-PER", "0"], "O B-PER I-PER O"),
         (["O", "B_PER", "MISC"], "O I-B_PER I-MISC"),
+        (["O", "B_PER", "I_PER", "E_PER", "S_PER"], "O B-PER I-PER E-PER S-PER"),
         (["NOUN", "VERB"], ""),
         (["O", "N", "V"], ""),  # Parts of speech of tweets.
         (None, ""),

@@ -121,18 +121,6 @@ def test_batches_of_every_shape_are_predicted_and_measured_in_order():
     assert found["accuracy"] == pytest.approx((together.argmax(-1) == labels).mean())
 
 
-def test_short_documents_cost_one_short_window():
-    model = tiny_model(num_windows=50, preprocessor=tiny_preprocessor(max_length=16))
-    batches = batches_of(model, TEXTS, batch_size=1)
-    shapes = {batches[index][0]["token_ids"].shape for index in range(len(batches))}
-    # One window is padded to one of few lengths; where there are more, to the longest.
-    assert {shape[:2] for shape in shapes} == {(1, 1), (1, 2), (1, 3)}
-    assert {length for _, windows, length in shapes if windows == 1} <= {
-        *buckets_of(model.preprocessor.max_length)
-    }
-    assert {length for _, windows, length in shapes if windows > 1} == {16}
-
-
 @pytest.mark.parametrize(
     ("problem_type", "labels", "answer"),
     [

@@ -66,23 +66,6 @@ def test_the_weight_of_a_row_is_that_of_each_of_its_masked_tokens(shared):
             np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_it_learns_texts_that_repeat_and_fills_them():
-    texts = ["a b c d", "e f g h"] * 16
-    backbone = tiny_backbone(num_layers=1, initializer_range=0.3)
-    model = bert_keras.MaskedLM(backbone, tiny_preprocessor(), masking={"rate": 0.3})
-    model.compile(learning_rate=3e-2, warmup=0.0)
-    before = model.evaluate(texts, verbose=0, return_dict=True)
-    history = model.fit(
-        texts, batch_size=32, epochs=50, validation_split=0.5, validation_freq=50, verbose=0
-    )
-    assert history.history["val_loss"][-1] < 0.5 * before["loss"]
-    (filled,) = model.fill_mask("e f [MASK] h", top_k=2)
-    assert filled[0][0] == "g"
-    assert filled[0][1] > filled[1][1]
-    right, wrong = model.score(["a b c d", "a b c h"])
-    assert right > wrong
-
-
 def test_masks_are_new_in_each_epoch_of_fit_and_the_same_in_each_evaluation():
     model = tiny_model()
     data = batches_of(model, TEXTS, training=True, shuffle=True)

@@ -72,21 +72,6 @@ def test_the_head_is_its_formula():
         np.testing.assert_allclose(logits[0, place], expected, atol=1e-4)
 
 
-def test_the_head_is_blind_to_the_inside_of_a_span():
-    model = tiny_model()
-    states = np.random.default_rng(0).normal(size=(2, 12, 16)).astype("float32")
-
-    before, inside = boundary_logits(model, states), states.copy()
-    for row, positions in enumerate(POSITIONS):
-        inside[row, positions[positions > 0]] += 1
-    # [CLS] is no span's inside: it is where the padding of the positions points.
-    np.testing.assert_array_equal(boundary_logits(model, inside), before)
-    border = states.copy()
-    border[0, 4] += 1
-    changed = np.abs(boundary_logits(model, border) - before).max(axis=-1) > 1e-4
-    assert changed.tolist() == [[True] * 3 + [False] * 3, [False] * 6]
-
-
 def test_places_beyond_the_last_have_its_vector():
     model = tiny_model(preprocessor=None)
     positions = np.arange(1, 21)[None]
