@@ -156,9 +156,3 @@ def test_adapters_change_projections_of_tokens_and_of_distances():
     backbone.add_adapters(2, targets=("position_query",))
     assert len(backbone.adapter_weights) == 2 * backbone.num_layers
     assert not names & set(tiny_backbone().adaptable)
-
-
-def test_a_reranker_keeps_its_activation(tmp_path):
-    bert_keras.Reranker(tiny_backbone(), activation="linear").export_to_huggingface(tmp_path)
-    again = bert_keras.Reranker.from_preset(tmp_path, preprocessor=None)
-    assert again.activation == "linear"

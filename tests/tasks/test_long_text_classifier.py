@@ -98,14 +98,6 @@ def test_without_a_padding_mask_every_window_counts(shared):
     assert_close(shared({"token_ids": token_ids}), shared(ones))
 
 
-def test_a_single_window_is_a_text_classifier_s_text():
-    backbone = tiny_backbone()
-    long = tiny_model(backbone)
-    short = bert_keras.TextClassifier(backbone, preprocessor=long.preprocessor)
-    short.head.dense.set_weights(long.head.dense.get_weights())
-    assert_close(long.predict(TEXTS[:2], verbose=0), short.predict(TEXTS[:2], verbose=0), 1e-6)
-
-
 def test_batches_of_every_shape_are_predicted_and_measured_in_order():
     """One short window, one long window, two windows: two axes vary, not always together."""
     backbone = tiny_backbone(num_layers=1, max_sequence_length=20, initializer_range=0.3)
@@ -121,17 +113,16 @@ def test_batches_of_every_shape_are_predicted_and_measured_in_order():
     assert found["accuracy"] == pytest.approx((together.argmax(-1) == labels).mean())
 
 
-@pytest.mark.parametrize(
-    ("problem_type", "labels", "answer"),
-    [
-        ("multi_label", np.eye(5, 3, dtype=int), {"labels", "probabilities"}),
-        ("regression", np.linspace(0, 1, 15).reshape(5, 3), {"scores"}),
-    ],
-)
-def test_other_problem_types_train_and_answer(problem_type, labels, answer):
-    model = tiny_model(problem_type=problem_type, num_classes=3)
-    model.fit(TEXTS, labels, epochs=1, verbose=0)
-    assert set(model.classify(TEXTS[3])) == answer
+def test_short_documents_cost_one_short_window():
+    model = tiny_model(num_windows=50, preprocessor=tiny_preprocessor(max_length=16))
+    batches = batches_of(model, TEXTS, batch_size=1)
+    shapes = {batches[index][0]["token_ids"].shape for index in range(len(batches))}
+    # One window is padded to one of few lengths; where there are more, to the longest.
+    assert {shape[:2] for shape in shapes} == {(1, 1), (1, 2), (1, 3)}
+    assert {length for _, windows, length in shapes if windows == 1} <= {
+        *buckets_of(model.preprocessor.max_length)
+    }
+    assert {length for _, windows, length in shapes if windows > 1} == {16}
 
 
 @pytest.mark.each_backend

@@ -4,7 +4,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.special
-from checks import assert_close, check_task, refusals, to_numpy
+from checks import check_task, refusals, to_numpy
 from theirs import reference_model
 from tiny import Batches, as_tensorflow, batches_of, ready_inputs, tiny_preprocessor, tiny_task
 from tiny import tiny_backbone as tiny_bert
@@ -240,13 +240,6 @@ def test_words_beyond_the_length_limit_are_predicted_and_trained_once():
     assert weights.sum() == 26
     counts = np.bincount(labels[weights > 0], minlength=5)
     assert counts.tolist() == [10, 6, 5, 5, 0]
-
-
-def test_a_sentence_that_fits_is_predicted_as_a_model_sees_it(shared):
-    inputs = shared.preprocessor([" ".join(SENTENCES[0])])
-    # [CLS] ada love ##lace lived in london [SEP]
-    expected = shared.predict(inputs, verbose=0)[0][[1, 2, 4, 5, 6]]
-    assert_close(shared.predict(SENTENCES[:1], verbose=0)[0], expected, 1e-5)
 
 
 # Answers
