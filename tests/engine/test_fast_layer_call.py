@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-import scipy.special
 from tiny import tiny_classifier
 
 from bert_keras import TextClassifier
@@ -95,7 +94,6 @@ def test_a_layer_of_a_remat_scope_is_called_by_keras(asked):
 @pytest.mark.parametrize("adds_losses", [False, True])
 def test_predict_is_called_by_keras_where_layers_add_losses(asked, adds_losses):
     classifier = tiny_classifier()
-    classifier.head.dense.bias.assign([1.0, 2.0])
     if adds_losses:
         classifier.head.activity_regularizer = keras.regularizers.L2(1.0)
     first = classifier.predict(INPUTS, verbose=0)
@@ -103,9 +101,6 @@ def test_predict_is_called_by_keras_where_layers_add_losses(asked, adds_losses):
     np.testing.assert_array_equal(classifier.predict(INPUTS, verbose=0), first)
     assert asked == ([classifier, classifier.head] if adds_losses else [])
     assert len(classifier.losses) == adds_losses  # Of the last call alone.
-    own = -np.diagonal(scipy.special.log_softmax(first, axis=-1)).mean()
-    found = classifier.evaluate(INPUTS, np.arange(2), verbose=0)[0]
-    assert found == pytest.approx(own + adds_losses * np.square(first).sum() / 2, rel=1e-5)
     classifier(INPUTS)  # After `predict`, a call of the user's own is an outermost one again.
     assert asked[-1 - adds_losses] is classifier
 
