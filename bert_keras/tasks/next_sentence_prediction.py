@@ -60,7 +60,7 @@ class NextSentencePrediction(Task):
 
     def make_head(self):
         """Returns a new head, not built yet."""
-        return head_for(self, SequenceHead, num_outputs=2, dropout=0.0)
+        return head_for(self, SequenceHead, "layer_norm_epsilon", num_outputs=2, dropout=0.0)
 
     def call(self, inputs, training=None):
         outputs = self.backbone_outputs(inputs, training=training, first_token_only=True)
