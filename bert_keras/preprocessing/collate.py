@@ -175,7 +175,10 @@ def pack(
     is_second = padding_mask & (columns >= second_begins[:, None]) & is_pair
     inputs = {TOKEN_IDS: token_ids, SEGMENT_IDS: is_second * layout.second_segment}
     inputs[PADDING_MASK] = padding_mask
-    return {name: inputs[name].astype(np.int32, copy=False) for name in input_names}
+    chosen = {}
+    for name in input_names:
+        chosen[name] = inputs[name].astype(np.int32, copy=False)
+    return chosen
 
 
 class TextPacker:

@@ -888,7 +888,11 @@ class Task(AdaptedTask, BuiltModel):
 
         By default, the attributes that the task's `answerers` name.
         """
-        return {name: getattr(self, name) for cls in self.answerers for name in cls.setting_names}
+        settings = {}
+        for cls in self.answerers:
+            for name in cls.setting_names:
+                settings[name] = getattr(self, name)
+        return settings
 
     def answerer(self, method: str | None = None, **options: Any) -> Answerer:
         """Returns what answers by a method of `answerers`, the first by default.
