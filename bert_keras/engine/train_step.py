@@ -87,9 +87,9 @@ class _TorchSteps:
 
         It has no effect while a layer is not built.
         """
-        before = self._listed
-        if before is None and is_built(self):
-            self.__dict__["_listed"] = variable_paths.version, all_layers(self), self.weights
+        before, layers = self._listed, all_layers(self)
+        if before is None and all(layer.built for layer in layers):
+            self.__dict__["_listed"] = variable_paths.version, layers, self.weights
         try:
             yield
         finally:
