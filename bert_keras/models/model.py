@@ -76,6 +76,7 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
     token_inputs = ()
     # Arguments of a parent's constructor that this class decides itself -> their values.
     decided_arguments = types.MappingProxyType({})
+    _is_complete = False
     _prediction = _compiled_for = None
     # Keras and PyTorch look these up; a missing attribute would raise an error each time.
     output_names, _is_replica = None, False
@@ -104,6 +105,13 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
             # A layer that this call does not reach is built when it is called, as in Keras.
             with contextlib.suppress(Exception):
                 self.compute_output_spec(dict.fromkeys(self.input_names, ids))
+        self._is_complete = True
+        self._lock_state()
+
+    def _lock_state(self):
+        # Keras calls it after `build`, which a constructor may call before that of a subclass ends.
+        if self._is_complete:
+            super()._lock_state()
 
     @property
     def input(self) -> Any:

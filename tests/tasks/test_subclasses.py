@@ -79,6 +79,7 @@ class WithPartsAfterwards(bert_keras.TextClassifier):
 class BackboneWithPartsAfterwards(bert_keras.BertBackbone):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
+        self.build((None, None))  # As a class between the two might.
         self.extra = keras.layers.Dense(self.hidden_dim, name="extra")
 
     def call(self, inputs, **options):
