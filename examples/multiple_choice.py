@@ -7,7 +7,7 @@
 # python examples/multiple_choice.py
 # ```
 #
-# Expected: accuracy 0.350 on 100 scenes, after training on 200 (chance is 0.250); PyTorch, one
+# Expected: accuracy 0.370 on 100 scenes, after training on 200 (chance is 0.250); PyTorch, one
 # seed, one minute. Commonsense reasoning needs more data than this sample: e-CARE, with two choices
 # and 2,000 questions, reaches 0.672.
 
