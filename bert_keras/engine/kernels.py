@@ -50,11 +50,11 @@ def has_fused_attention(query, dropout=None):
         dropout: the layer that acts on the probabilities, or `None` if none is active.
     """
     if dropout is not None:
-        # No kernel of PyTorch takes a seed. Those for CPUs have no dropout: there its function
-        # takes several steps, which is faster than through Keras if they are small.
+        # No kernel of PyTorch takes a seed or a noise shape. Those for CPUs have no dropout: there
+        # its function takes several steps, which is faster than through Keras if they are small.
         batch, length, heads, _ = query.shape
         is_fast = _BACKEND == "torch" and (not query.is_cpu or batch * heads * length**2 < _SMALL)
-        return is_fast and dropout.seed is None
+        return is_fast and dropout.seed is None and dropout.noise_shape is None
     # On a CPU, the formula is faster on JAX. TensorFlow has no such function.
     return _BACKEND == "torch" or (_BACKEND == "jax" and has_accelerator())
 

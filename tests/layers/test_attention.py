@@ -138,6 +138,14 @@ def test_pytorch_keeps_nothing_of_a_mask_that_changed(change):
     assert_close(attend_to(mask), formula(query, key, value, mask=mask), 1e-6)
 
 
+def test_dropout_with_a_noise_shape_drops_all_or_nothing():
+    query, key, value = map(ops.convert_to_tensor, arrays()[:3])
+    expected = attend(query, key, value, None, Dropout(0))[0]
+    context = attend(query, key, value, None, Dropout(0.5, noise_shape=(1, 1, 1, 1)), training=True)
+    context = to_numpy(context[0])
+    assert_close(context, 2 * to_numpy(expected) * context.any(), 1e-5)
+
+
 @pytest.mark.once
 @pytest.mark.parametrize("has_bias", [True, False])
 @pytest.mark.bounded("Four deviations of the mean of 3,000 draws.")
