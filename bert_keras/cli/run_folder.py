@@ -61,6 +61,7 @@ class RunFolder:
                 hidden = shutil.ignore_patterns(".*")
                 shutil.copytree(self.path, self._own.name, ignore=hidden, dirs_exist_ok=True)
             self.path = Path(self._own.name)
+        self.is_new = not self.path.exists()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -165,8 +165,9 @@ def train(kind, flags):
                     _run_trial(kind, flags, splits, run, number, setting, seed)
             run.settle(number, setting)
     except Exception:
-        with contextlib.suppress(OSError):  # Only an empty folder can be removed.
-            run.path.rmdir()
+        if run.is_new:
+            with contextlib.suppress(OSError):  # Only an empty folder can be removed.
+                run.path.rmdir()
         raise
     _show_trials(run)
     finish(kind, flags, splits, run)

@@ -461,6 +461,10 @@ def test_a_run_that_fails_before_it_keeps_anything_leaves_the_folder_as_it_was(r
     with pytest.raises(ValueError, match="`pooling` must be"):
         run(TEXTS, **yes_and_no, pooling="none", output_dir="new")
     assert files() == before
+    pathlib.Path("empty").mkdir()  # By the user.
+    with pytest.raises(ValueError, match="`pooling` must be"):
+        run(TEXTS, **yes_and_no, pooling="none", output_dir="empty")
+    assert os.path.isdir("empty")
     run(TEXTS, **yes_and_no)
     before = files()
     with pytest.raises(FileNotFoundError):
