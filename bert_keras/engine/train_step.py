@@ -87,13 +87,15 @@ class _TorchSteps:
 
         It has no effect while a layer is not built.
         """
-        before, layers = self._listed, all_layers(self)
-        if before is None and all(layer.built for layer in layers):
-            self.__dict__["_listed"] = variable_paths.version, layers, self.weights
+        layers = all_layers(self)
+        if self._listed is not None or not all(layer.built for layer in layers):
+            yield
+            return
+        self.__dict__["_listed"] = variable_paths.version, layers, self.weights
         try:
             yield
         finally:
-            self.__dict__["_listed"] = before
+            self.__dict__["_listed"] = None
 
     def _flatten_layers(self, include_self=True, recursive=True):
         version, layers, _ = self._listed or (None, None, None)
