@@ -150,10 +150,8 @@ def answers_to(path, kind, mark="", separator=","):
             answer = dict(answer) if isinstance(answer, dict) else {"answer": answer}
             if "label" in answer and "probabilities" in answer:
                 label = answer["label"]
-                first = {"label": label, "probability": answer["probabilities"][label]}
-                answer = first | answer
-            if table is None:
-                columns = tuple(record)
+                answer = {"label": label, "probability": answer["probabilities"][label], **answer}
+            columns = columns or tuple(record)
             answer = {f"answer_{x}" if x in columns else x: value for x, value in answer.items()}
             answer = {**record, **answer}
             if table is None:
