@@ -440,6 +440,19 @@ def test_ctrl_c_while_keras_is_imported_prints_nothing():
     assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
 
 
+ALL_COMMANDS = """
+import importlib, sys
+sys.argv = ["bert-keras", "vocabulary", "-h"]
+from bert_keras.cli import main
+for name in main.WITH_OWN_FLAGS.values():
+    importlib.import_module(f"bert_keras.cli.{name}")
+"""
+
+
+def test_each_command_can_be_imported_in_a_process_of_its_own():
+    subprocess.run([sys.executable, "-c", ALL_COMMANDS], check=True)
+
+
 # Both runs are forks of one process, which imports what takes longest.
 TWO_RUNS = """
 import os, sys
