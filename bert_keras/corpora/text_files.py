@@ -8,8 +8,9 @@ import pathlib
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from bert_keras.checks import check_choice
+from bert_keras.checks import check_choice, raise_at_first
 from bert_keras.datasets.files import read_lines
+from bert_keras.datasets.table import format_of
 from bert_keras.types import Path
 
 _ENDINGS = (".txt", ".txt.gz")
@@ -28,6 +29,7 @@ def find_text_files(paths: Path | Iterable[Path]) -> list[str]:
     Raises:
         FileNotFoundError: a path is no file (such as a pipe) or does not exist, a pattern matches
             nothing, or a folder holds no text file.
+        ValueError: a file is a table, such as JSON lines, by the ending of its name.
     """
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
@@ -44,6 +46,9 @@ def find_text_files(paths: Path | Iterable[Path]) -> list[str]:
                 rule = f"Texts must be in files, or in a folder with {' or '.join(_ENDINGS)} files"
                 raise FileNotFoundError(f"{rule}. Received: {match}, which holds none.")
             files += found
+    is_table = [format_of(file, "text") != "text" for file in files]
+    advice = "Write its texts into a .txt file, with blank lines between documents."
+    raise_at_first(is_table, files, "A corpus must be plain text, not a table", advice)
     return files
 
 
@@ -76,7 +81,7 @@ def read_documents(
     Raises:
         FileNotFoundError: a path does not exist.
         ValueError: a file has another encoding (the message names the file, the line and the
-            byte), or an argument is not one of its values.
+            byte) or is a table, or an argument is not one of its values.
 
     Example:
         ```python

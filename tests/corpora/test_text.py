@@ -88,6 +88,11 @@ def test_folders_that_a_pattern_matches_are_read_and_a_folder_is_no_file(write, 
         find_text_files(f"{tmp_path}/c/*")
 
 
+def test_a_table_is_refused(write):
+    with pytest.raises(ValueError, match=r"plain text, not a table.*corpus\.jsonl.*\.txt file"):
+        find_text_files(write("corpus.jsonl", '{"text": "one"}'))
+
+
 def test_a_pipe_is_refused(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
