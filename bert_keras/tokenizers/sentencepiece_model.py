@@ -6,16 +6,16 @@ import re
 import struct
 from unicodedata import decomposition, normalize
 
-import numpy as np
 from tokenizers import Regex, normalizers
 
 from bert_keras.engine.atomic_files import reading
-from bert_keras.tokenizers.protocol_buffers import check_whole, fields
+from bert_keras.tokenizers.protocol_buffers import fields
 
 # Field numbers of sentencepiece_model.proto.
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
 _SCORE, _TYPE, _MODEL_TYPE, _CHARSMAP = 2, 3, (_TRAINER, 3), (_NORMALIZER, 2)
-_RULES_NAME = (_NORMALIZER, 1)
+# The table of a file with this name was made from somebody's own rules.
+_RULES_NAME, _OWN_RULES = (_NORMALIZER, 1), b"user_defined"
 # Types of pieces.
 _ORDINARY, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 3, 4, 5, 6
 # Settings that the `tokenizers` library does not support -> the values they must have.
@@ -36,9 +36,6 @@ _JOINED = (range(0x3400), range(0xA000, 0xD800), range(0xFB00, 0x12000), range(0
 _JOINED += (range(0x1F100, 0x1F200),)
 # Characters that form clusters with the one before them.
 _FOLLOWERS = r"\p{M}\x{200d}\x{1160}-\x{11ff}\x{d7b0}-\x{d7fb}\x{1f3fb}-\x{1f3ff}"
-# The most nodes that a table's trie may have, counted once per path, and its longest key in bytes.
-# The tables of NFKC have 265,000 nodes, and keys of 12 bytes.
-_MOST_NODES, _LONGEST_KEY = 1_000_000, 255
 _KINDS = {1: "UNIGRAM", 2: "BPE", 3: "WORD", 4: "CHAR"}
 
 
@@ -65,7 +62,7 @@ def read_sentence_pieces(path, without_bytes=None):
     """
     with open(path, "rb") as file:
         data = file.read()
-    pieces, types, settings, rules = [], {}, {}, []
+    pieces, types, settings = [], {}, {}
     # On a damaged table of characters the library panics, which is not an `Exception`.
     with reading(path, "Download it again."):
         for field, value in fields(data):
@@ -77,13 +74,8 @@ def read_sentence_pieces(path, without_bytes=None):
                 types.setdefault(kind, []).append(pieces[-1][0])
             else:
                 settings |= {(field, number): value for number, value in part.items()}
-        table = settings.get(_CHARSMAP)
         user_defined = types.get(_USER_DEFINED, [])
-        normalizer = sentencepiece_normalizer(table, user_defined)
-        if table and settings.get(_RULES_NAME) == b"user_defined":
-            for key, text in _entries(table).items():
-                if len(key) > 1 and normalizer.normalize_str(f"x{key}x") != f"x{text}x":
-                    rules.append(key)
+        normalizer = sentencepiece_normalizer(settings.get(_CHARSMAP), user_defined)
     kind = settings.get(_MODEL_TYPE, 1)
     problems = [] if kind == 1 else [("be of type UNIGRAM", _KINDS.get(kind, kind))]
     first = tuple(piece for piece, _ in pieces[: len(without_bytes or ())])
@@ -91,8 +83,8 @@ def read_sentence_pieces(path, without_bytes=None):
         is_ignored = name == "byte_fallback" and first == without_bytes
         if (found := settings.get(key, value)) != value and not is_ignored:
             problems.append((f"have {name}={bool(value)}", f"{name}={bool(found)}"))
-    if rules:
-        problems.append(("have no rules for several characters but those of NFKC", rules[0]))
+    if settings.get(_RULES_NAME) == _OWN_RULES:
+        problems.append(("clean text by rules that SentencePiece comes with", "rules of its own"))
     for rule, found in problems[:1]:
         raise ValueError(
             f"A SentencePiece model must {rule}. Received: {found} in {path}, which splits text by "
@@ -187,30 +179,3 @@ def _joined_sequences():
 
 def _character_class(characters):
     return "[" + "".join(rf"\x{{{ord(x):x}}}" for x in sorted(characters)) + "]"
-
-
-def _entries(table):
-    """Returns the entries of a table as a dict. They are in a double-array trie.
-
-    Reference: https://github.com/s-yata/darts-clone.
-    """
-    size = int.from_bytes(table[:4], "little")
-    units, values = np.frombuffer(table, "<u4", size // 4, 4).tolist(), table[4 + size :]
-    offsets = [(unit >> 10) << ((unit & 512) >> 6) for unit in units]
-    children, found = collections.defaultdict(list), {}
-    for index, unit in enumerate(units):
-        if 0 < (label := unit & 0x800000FF) < 256:  # Units without a label are no children.
-            children[index ^ label].append((label, index))
-    nodes, count = [(offsets[0], b"")], 0
-    while nodes:
-        parent, key = nodes.pop()
-        count += 1
-        # Nodes may be shared, so a damaged trie can have endless or countless paths.
-        check_whole(count <= _MOST_NODES and len(key) <= _LONGEST_KEY, "its trie has no end")
-        for label, child in children[parent]:
-            node, longer = child ^ offsets[child], key + bytes([label])
-            nodes.append((node, longer))
-            if units[child] & 256:
-                start = units[node] & 0x7FFFFFFF
-                found[longer.decode()] = values[start : values.index(b"\0", start)].decode()
-    return found
