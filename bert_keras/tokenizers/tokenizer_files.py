@@ -155,9 +155,7 @@ def read_tokenizer(source, overrides):
         check_exists(merges, "A vocab.json needs a merges.txt beside it", exists=os.path.isfile)
         return "BytePairTokenizer", settings | {"vocabulary": path, "merges": merges}
     if path.suffix == ".json":
-        lines_path = path.with_name("vocab.txt") if source.is_dir() else None
-        backend = _read_backend(path, lines_path, settings, overrides)
-        return "Tokenizer", settings | {"backend": backend}
+        return "Tokenizer", settings | {"backend": _read_backend(path, settings, overrides)}
     return "WordPieceTokenizer", settings | _read_lines(source, path, settings)
 
 
@@ -473,7 +471,7 @@ def _check_end(num_tokens, num_rows, path):
         )
 
 
-def _read_backend(path, lines_path, settings, overrides):
+def _read_backend(path, settings, overrides):
     """Returns the backend of a tokenizer.json with the settings applied."""
     backend, saved = open_backend(path)
     model = saved["model"]
@@ -491,14 +489,11 @@ def _read_backend(path, lines_path, settings, overrides):
             saved[part][key] = value
     if model["type"] == "WordPiece":
         allowed |= {"added_tokens", "special_tokens_in_text"}
-        if lines_path is not None and lines_path.is_file():
-            lines = vocabulary.read_vocabulary(lines_path)
-            _check_end(len(lines), len(model["vocab"]), lines_path)
-            # Other libraries leave repeated lines out of the tokenizer.json. Their ids get names
-            # that no text has, so that the ids of texts are those of the tokenizer.json alone.
-            ids = {*backend.get_vocab().values()}
-            for id in {*range(min(len(lines), max(ids, default=0)))} - ids:
-                model["vocab"][f"{lines[id]}\n{id}"], is_changed = id, True
+        # Other libraries leave repeated lines of a vocab.txt out. Their ids get names that no text
+        # has.
+        ids = {*backend.get_vocab().values()}
+        for id in {*range(max(ids, default=0))} - ids:
+            model["vocab"][f"\n{id}"], is_changed = id, True
     refuse(overrides.keys() - allowed, f"{model['type']} in {path}")
     if is_changed:
         backend = tokenizers.Tokenizer.from_str(json.dumps(saved))
