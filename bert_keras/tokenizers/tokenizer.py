@@ -164,9 +164,6 @@ class Tokenizer(TextEncoder):
         """Whether the tokenizer has a vocabulary. One made from a config has none yet."""
         return "_backend" in vars(self)
 
-    def _role_tokens(self):
-        return [getattr(self, role) for role in ROLES]
-
     def plain(self, all_special: bool = False) -> Tokenizer:
         """Returns a tokenizer to which `[SEP]` and all other special tokens in text are characters.
 
@@ -176,7 +173,8 @@ class Tokenizer(TextEncoder):
             all_special: bool, whether added tokens without a role are characters too if they are
                 special, as `split_special_tokens` of transformers says.
         """
-        saved, tokens = json.loads(self._backend.to_str()), self._role_tokens()
+        saved = json.loads(self._backend.to_str())
+        tokens = [getattr(self, role) for role in ROLES]
         if all_special:
             added = saved["added_tokens"]
             tokens = [token["content"] for token in added if token["special"]] + tokens
@@ -244,8 +242,10 @@ class Tokenizer(TextEncoder):
 
         Args:
             source: path of a folder or of one of these files.
-            **overrides: roles and `model_max_length`; for WordPiece also the other arguments of
-                `WordPieceTokenizer`, for byte pairs `add_prefix_space`.
+            **overrides: roles and `model_max_length`; for WordPiece also `lowercase`,
+                `strip_accents`, `split_chinese` and `max_characters_per_word`, for byte pairs
+                `add_prefix_space`. Without a tokenizer.json, all arguments of the class that reads
+                the vocabulary.
 
         Returns:
             A `Tokenizer`.
@@ -257,8 +257,6 @@ class Tokenizer(TextEncoder):
         """
         with reading(source):
             class_name, settings = files.read_tokenizer(source, overrides)
-            splits = settings.get("splits_special_tokens")
-            in_text = overrides.get("special_tokens_in_text", False if splits else None)
             kind = keras.saving.get_registered_object(f"bert_keras>{class_name}")
             known = parameters_of(kind)[0]
             if kind is not Tokenizer:
@@ -267,10 +265,6 @@ class Tokenizer(TextEncoder):
             if kind is not Tokenizer and "added_ids" in settings:
                 tokenizer._add_tokens(settings)
             require_tokens(tokenizer._tokens, **files.roles_of(overrides))
-            if in_text:
-                roles = [x for x in tokenizer._role_tokens() if tokenizer.find(x) is not None]
-                tokenizer._backend.add_special_tokens(roles)
-                tokenizer._use(tokenizer._backend)
             if "lowercase" not in overrides:
                 # sentence-transformers lowercases texts before the tokenizer reads them.
                 flag = files.read_sentence_settings(source).get("do_lower_case")
@@ -281,7 +275,9 @@ class Tokenizer(TextEncoder):
                 new = template(layout, tokenizer._tokens)
                 backend.post_processor = with_template(backend.post_processor, new)
                 tokenizer._use(backend)
-            return tokenizer.plain(bool(splits)) if in_text is False else tokenizer
+            splits = bool(settings.get("splits_special_tokens"))
+            in_text = overrides.get("special_tokens_in_text", not splits)
+            return tokenizer if in_text else tokenizer.plain(all_special=splits)
 
     def _add_tokens(self, settings):
         """Adds the tokens of the files next to a vocabulary, and checks their roles."""

@@ -488,7 +488,6 @@ def _read_backend(path, settings, overrides):
             is_changed |= value != saved[part][key]
             saved[part][key] = value
     if model["type"] == "WordPiece":
-        allowed |= {"added_tokens", "special_tokens_in_text"}
         # Other libraries leave repeated lines of a vocab.txt out. Their ids get names that no text
         # has.
         ids = {*backend.get_vocab().values()}
@@ -497,6 +496,5 @@ def _read_backend(path, settings, overrides):
     refuse(overrides.keys() - allowed, f"{model['type']} in {path}")
     if is_changed:
         backend = tokenizers.Tokenizer.from_str(json.dumps(saved))
-    backend.add_special_tokens(list(settings.get("added_tokens", ())))
     add_tokens(backend, settings, replaces=False)
     return backend
