@@ -120,9 +120,7 @@ def _encoded(task, training, batch):
             f"tuple of such columns. Received: {type(x).__name__}, beginning with {x!r:.80}. "
             "Batch the dataset: `.batch(32)`, if it yields single examples."
         )
-    columns = normalize_columns(task, columns, *rest)
-    if columns.kind == "arrays":
-        columns = Columns(*keras.tree.map_structure(_as_array, columns[:3]), columns.kind)
+    columns = as_numpy(normalize_columns(task, columns, *rest))
     if not training:
         columns = columns._replace(y=None, sample_weight=None)
     return as_one_batch(task.encode_columns(columns, training))
@@ -193,11 +191,12 @@ def _holds_texts(x):
     return any(is_text(as_str(leaf)) for leaf in keras.tree.flatten(first))
 
 
-def as_own(value):
-    """Returns a tensor of another backend as a NumPy array, and anything else unchanged."""
-    return value if keras.ops.is_tensor(value) else _as_array(value)
+def as_numpy(columns):
+    """Returns `Columns`, in which arrays and tensors of any library are NumPy arrays."""
+    if columns.kind != "arrays":
+        return columns
+    return Columns(*keras.tree.map_structure(_as_array, columns[:3]), columns.kind)
 
 
 def _as_array(value):
-    """Returns an array or tensor of any library as a NumPy array, and anything else unchanged."""
     return keras.ops.convert_to_numpy(value) if hasattr(value, "shape") else value

@@ -41,7 +41,7 @@ from bert_keras.preprocessing.collate import ReadyRows, Rows, TextRows
 from bert_keras.preprocessing.text_preprocessor import TextPreprocessor
 from bert_keras.signatures import check_arguments, parameters_of
 from bert_keras.tasks import freezing, validation
-from bert_keras.tasks.dataset_adapters import IterableBatches, adapt, as_own, shard_batches
+from bert_keras.tasks.dataset_adapters import IterableBatches, adapt, as_numpy, shard_batches
 from bert_keras.tasks.encoded_labels import (
     class_weight_by_index,
     class_weighted,
@@ -733,7 +733,7 @@ class Task(AdaptedTask, BuiltModel):
         x, y, sample_weight, kind = columns
         if training and y is None and self.needs_labels:
             check_has_labels(y, type(self).__name__)
-        if kind != "arrays":
+        if kind == "texts":
             self.check_has_preprocessor()
             sample_weight = check_labels_and_weights(self, x, y, sample_weight)
             return self.encode_texts(x, y, sample_weight, training)
@@ -803,22 +803,10 @@ class Task(AdaptedTask, BuiltModel):
     # One batch
 
     def _one_batch(self, x, y=None, sample_weight=None, training=True):
-        """Returns inputs, labels and weights of one batch; ready inputs stay as they are."""
-        columns = normalize_columns(self, x, y, sample_weight)
-        x, y, sample_weight, kind = columns
-        if kind == "texts":
-            batch = as_one_batch(self.encode_columns(columns, training))
-            return keras.utils.unpack_x_y_sample_weight(batch)
-        if kind == "arrays":
-            x, y, sample_weight = keras.tree.map_structure(as_own, columns[:3])
-        dtype = getattr(getattr(y, "dtype", None), "kind", "O" if isinstance(y, list) else "i")
-        if kind == "arrays" and dtype in "OU" and y is not None:
-            # Names, or a list, which Keras would take for several outputs.
-            y = self.encode_ready_labels(y, x)
-        if kind == "arrays" and sample_weight is not None:
-            sample_weight = check_labels_and_weights(self, x, y, sample_weight)
-        # Here, since `test_on_batch` of TensorFlow passes weights of unknown rank.
-        return x, y, self.batch_weights(x, y, sample_weight)
+        """Returns inputs, labels and weights of one batch, checked and encoded as for `fit`."""
+        columns = as_numpy(normalize_columns(self, x, y, sample_weight))
+        batch = as_one_batch(self.encode_columns(columns, training))
+        return keras.utils.unpack_x_y_sample_weight(batch)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Returns the outputs for a dict of arrays or tensors, or for texts.
@@ -830,7 +818,7 @@ class Task(AdaptedTask, BuiltModel):
             texts = inputs
             inputs, *_ = self._one_batch(texts, training=False)
             num_texts = num_examples(as_str(texts))
-            if isinstance(inputs, dict) and num_examples(inputs) != num_texts:
+            if num_examples(inputs) != num_texts:
                 raise ValueError(
                     f"A {type(self).__name__} is called with texts of one row each. Received: "
                     f"{num_texts} examples, which make {num_examples(inputs)} rows. Use `predict`."
