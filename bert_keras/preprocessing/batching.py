@@ -184,7 +184,7 @@ class BucketedBatches(keras.utils.PyDataset):
             default of their weights is 1 for every token with a label and 0 for padding.
         batch_size: int, 32 by default.
         shuffle: bool. False gives the same batches in each epoch, sorted by length over all rows,
-            the longest first: for `evaluate`, and for `predict` followed by `restore_order`.
+            the longest first.
         seed: int.
         window: int, how many batches are sorted together. Larger windows waste less on padding, but
             mix lengths less; if labels correlate with lengths, a batch of one length is a biased
@@ -320,25 +320,6 @@ class BucketedBatches(keras.utils.PyDataset):
         if self.shuffle and len(self._read) == len(self):
             self.epoch = self._epoch + 1
 
-    def restore_order(self, outputs: ArrayLike) -> Array:
-        """Puts the rows of `predict`'s output in the order of the data. Needs `shuffle=False`.
-
-        Args:
-            outputs: array `(num_rows, ...)`, in the order of these batches.
-
-        Returns:
-            An array `(num_rows, ...)`.
-        """
-        outputs = np.asarray(outputs)
-        if self.pad_last_batch:
-            # Copies that fill up the last batch are not rows of the data.
-            sizes = np.array([len(rows) for rows, _ in self.batches])
-            row = np.arange(len(outputs))
-            outputs = outputs[row % self.batch_size < sizes[row // self.batch_size]]
-        restored = np.empty_like(outputs)
-        restored[np.concatenate([rows for rows, _ in self.batches])] = outputs
-        return restored
-
 
 class PreparedBatches(keras.utils.PyDataset):
     """A `PyDataset` whose batches pass through a function before a model sees them.
@@ -418,12 +399,18 @@ def _weights_of(labels, weights):
     return weights
 
 
+def batches_in_order(rows: Rows, batch_size: int | None = None) -> BucketedBatches:
+    """Returns batches of rows in their order, all padded to one length."""
+    batches = BucketedBatches(rows, batch_size=batch_size, shuffle=False)
+    _, length = batches.batches[0]
+    starts = range(batches.batch_size, len(rows), batches.batch_size)
+    batches.batches = [(part, length) for part in np.split(np.arange(len(rows)), starts)]
+    return batches
+
+
 def as_one_batch(rows: Rows) -> tuple[Any, ...]:
     """Returns all rows as one batch, in their order, see `BucketedBatches`."""
-    batches = BucketedBatches(rows, batch_size=len(rows), shuffle=False)
-    ((_, length),) = batches.batches
-    batches.batches = [(np.arange(len(rows)), length)]
-    return batches[0]
+    return batches_in_order(rows, len(rows))[0]
 
 
 def prediction_batches(

@@ -34,6 +34,7 @@ from bert_keras.preprocessing.batching import (
     DEFAULT_BATCH_SIZE,
     BucketedBatches,
     as_one_batch,
+    batches_in_order,
     choose_bucket_lengths,
     prediction_batches,
 )
@@ -711,10 +712,8 @@ class Task(AdaptedTask, BuiltModel):
             advice = "Leave them out, or pass what the preprocessor returns."
             refuse_options(rule, {"callbacks": callbacks or None}, advice)
         if callbacks or (is_plain and validation.overrides(self, "predict_step")):
-            options = {"shuffle": False, "pad_last_batch": COMPILES_SHAPES}
-            batches = BucketedBatches(rows, batch_size=batch_size, **options)
-            outputs = super().predict(batches, None, verbose, None, callbacks)
-            return keras.tree.map_structure(batches.restore_order, outputs)
+            batches = batches_in_order(rows, batch_size)
+            return super().predict(batches, None, verbose, None, callbacks)
         found = self.predict_rows(rows, batch_size, verbose) if len(rows) else ()
         return rows.collect(found)
 

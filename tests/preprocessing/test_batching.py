@@ -9,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_keras.preprocessing import BucketedBatches, Ragged, length_buckets, sorted_batches
-from bert_keras.preprocessing.batching import bucket_lengths, choose_bucket_lengths
+from bert_keras.preprocessing.batching import (
+    batches_in_order,
+    bucket_lengths,
+    choose_bucket_lengths,
+)
 from bert_keras.preprocessing.collate import Rows
 
 pytestmark = pytest.mark.once
@@ -64,15 +68,13 @@ def test_a_length_goes_to_the_smallest_bucket_that_holds_it():
 
 
 @given(lengths_lists, st.integers(1, 9), st.integers(1, 900) | st.none())
-def test_sorted_batches_hold_each_row_once_within_the_budget_and_restore_its_place(
-    lengths, batch_size, token_budget
-):
+def test_sorted_batches_hold_each_row_once_within_the_budget(lengths, batch_size, token_budget):
     batches = sorted_batches(lengths, batch_size, token_budget)
     rows = np.concatenate([rows for rows, _ in batches])
     assert sorted(rows) == list(range(len(lengths)))
-    computed = batches_of(lengths, batch_size=batch_size, shuffle=False)
-    rows = np.concatenate([rows for rows, _ in computed.batches])
-    assert computed.restore_order(rows).tolist() == list(range(len(lengths)))
+    in_order = batches_in_order(batches_of(lengths).rows, batch_size).batches
+    assert np.concatenate([rows for rows, _ in in_order]).tolist() == list(range(len(lengths)))
+    assert all(len(rows) == batch_size for rows, _ in in_order[:-1])
     padded = [length for _, length in batches]
     assert padded == sorted(padded, reverse=True)
     for rows, length in batches:
@@ -170,11 +172,10 @@ def test_the_epoch_advances_only_after_all_its_batches_were_read():
     assert batches.epoch == 1 and rows_of(batches) != first
 
 
-def test_unshuffled_batches_keep_their_order_and_restore_that_of_the_data():
+def test_unshuffled_batches_keep_their_order():
     batches = batches_of([5, 50, 20, 7], batch_size=2, shuffle=False)
     first = rows_of(batches)
     assert first == [[1, 2], [3, 0]]
-    assert batches.restore_order(np.concatenate(first)).tolist() == [0, 1, 2, 3]
     batches.on_epoch_begin()
     rows_of(batches)
     batches.on_epoch_end()
