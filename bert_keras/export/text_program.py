@@ -109,7 +109,7 @@ class GraphPreprocessor:
             pairs: string tensor `(batch,)`, the second texts, or `None`.
 
         Returns:
-            A dict of int32 tensors `(batch, length)`, see `collate.pack`.
+            A dict of int32 tensors `(batch, length)`, see `TextPacker.pack`.
         """
         import tensorflow as tf
 

@@ -9,7 +9,6 @@ if hasattr(bert_keras, "_keras"):
     from bert_keras.preprocessing.batching import sorted_batches as sorted_batches
     from bert_keras.preprocessing.collate import Rows as Rows
     from bert_keras.preprocessing.collate import TextRows as TextRows
-    from bert_keras.preprocessing.collate import pack as pack
     from bert_keras.preprocessing.masking import Masking as Masking
     from bert_keras.preprocessing.ragged import Ragged as Ragged
     from bert_keras.preprocessing.text_preprocessor import TextPreprocessor as TextPreprocessor

@@ -20,7 +20,6 @@ from bert_keras.engine import kernels
 from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
 from bert_keras.preprocessing.collate import Rows
 from bert_keras.preprocessing.ragged import Ragged
-from bert_keras.types import Array
 
 DEFAULT_BATCH_SIZE = 32
 # Tokens in a batch of `predict`: measured for PyTorch on the CPU, see docs/benchmarks.md, and an

@@ -1,7 +1,7 @@
 """From texts to the inputs of a model: ids are cut, get special tokens, and are padded.
 
-`pack` does this for ids, `TextPacker` for texts, and `Rows` for all examples, batch by batch. Live
-tasks, exported folders and servers read the same rows. Only what computes their outputs differs.
+`TextPacker` does this for texts, and `Rows` for all examples, batch by batch. Live tasks, exported
+folders and servers read the same rows. Only what computes their outputs differs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..checks import as_str, as_texts, check_choice, check_int, check_pairs, raise_at_first
 from ..inputs import PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
-from ..tokenizers.text_encoder import Layout, TextEncoder
+from ..tokenizers.text_encoder import TextEncoder
 from ..types import Array, Texts, Truncation
 from .ragged import Ragged
 
@@ -101,86 +101,6 @@ def truncate(
     return Ragged(ids.values, ids.starts, head), Ragged(ids.values, ends - tail, tail)
 
 
-def pack(
-    ids: Ragged | Sequence[Sequence[int]],
-    pair_ids: Ragged | Sequence[Sequence[int]] | None = None,
-    *,
-    layout: Layout,
-    pad_id: int,
-    max_length: int,
-    truncation: Truncation = "longest_first",
-    length: int | None = None,
-    input_names: Iterable[str] = INPUT_NAMES,
-) -> dict[str, NDArray[np.int32]]:
-    """Packs token ids into the inputs of a model.
-
-    With BERT's layout, a single text becomes `[CLS] ids [SEP]` and a pair `[CLS] ids [SEP] pair_ids
-    [SEP]`, cut to `max_length` and padded on the right.
-
-    Args:
-        ids: `Ragged` or list of lists of int, one row per text, without special tokens.
-        pair_ids: the same for the second texts, or None.
-        layout: `Layout`, the special tokens around texts.
-        pad_id: int, the id of padding.
-        max_length: int, the longest sequence allowed, with special tokens.
-        truncation: one of `"longest_first"`, `"only_first"`, `"only_second"` for pairs (see
-            `truncated_lengths`), `"head"`, `"tail"`, `"head_tail"` for single texts (see
-            `truncate`).
-        length: int, the length to pad to; None for the longest row of the batch.
-        input_names: the inputs to make.
-
-    Returns:
-        A dict of int32 arrays `(batch, length)`, one for each of `input_names`: `token_ids`;
-        `segment_ids`, which is the layout's `second_segment` from the second text on and 0 before;
-        `padding_mask`, 1 for real tokens and 0 for padding.
-
-    Raises:
-        ValueError: a length is too small, rows do not match, or an input name is unknown.
-
-    Example:
-
-    >>> from bert_keras.tokenizers import Layout
-    >>> bert = Layout(before=(2,), between=(3,), after=(3,), second_segment=1)
-    >>> pack([[7, 8]], [[9]], layout=bert, pad_id=0, max_length=8, length=7)["token_ids"]
-    array([[2, 7, 8, 3, 9, 3, 0]], dtype=int32)
-    """
-    ids, is_pair = Ragged.from_rows(ids), pair_ids is not None
-    num_special, between = layout.num_special(is_pair), layout.between if is_pair else ()
-    advice = "The special tokens need room."
-    budget = check_int("max_length", max_length, num_special, advice=advice) - num_special
-    if is_pair:
-        pair_ids = Ragged.from_rows(pair_ids)
-        check_pairs(ids, pair_ids)
-        kept = truncated_lengths(ids.lengths, pair_ids.lengths, budget, truncation)
-        first = Ragged(ids.values, ids.starts, kept[0])
-        second = Ragged(pair_ids.values, pair_ids.starts, kept[1])
-    else:
-        first, second = truncate(ids, budget, truncation)
-    lengths = first.lengths + second.lengths + num_special
-    longest = int(lengths.max(initial=0))
-    advice = "It must hold the longest packed row. Lower `max_length` to cut rows."
-    length = check_int("length", longest if length is None else length, longest, advice=advice)
-    first_ends = len(layout.before) + first.lengths
-    second_begins = first_ends + len(between)
-    token_ids = np.full((len(ids), length), pad_id, dtype=np.int32)
-    rows = np.arange(len(ids))[:, None]
-    token_ids[:, : len(layout.before)] = layout.before
-    first.scatter(token_ids, len(layout.before))
-    token_ids[rows, first_ends[:, None] + np.arange(len(between))] = between
-    second.scatter(token_ids, second_begins)
-    ends = second_begins + second.lengths
-    token_ids[rows, ends[:, None] + np.arange(len(layout.after))] = layout.after
-    columns = np.arange(length)
-    padding_mask = columns < lengths[:, None]
-    is_second = padding_mask & (columns >= second_begins[:, None]) & is_pair
-    inputs = {TOKEN_IDS: token_ids, SEGMENT_IDS: is_second * layout.second_segment}
-    inputs[PADDING_MASK] = padding_mask
-    chosen = {}
-    for name in input_names:
-        chosen[name] = inputs[name].astype(np.int32, copy=False)
-    return chosen
-
-
 class TextPacker:
     """Tokenizes texts, cuts them to a length and packs them, see `TextPreprocessor`.
 
@@ -243,25 +163,68 @@ class TextPacker:
         length: int | None = None,
         fill: int | None = None,
     ) -> Any:
-        """Packs the result of `tokenize`; `length` as for a call of `TextPreprocessor`.
+        """Packs the result of `tokenize` into the inputs of a model.
+
+        With BERT's layout, a single text becomes `[CLS] ids [SEP]` and a pair `[CLS] ids [SEP]
+        pair_ids [SEP]`, cut to `max_length` (see `truncated_lengths` for pairs, `truncate` for
+        single texts) and padded on the right.
 
         Args:
+            ids: `Ragged`, one row per text, without special tokens.
+            pair_ids: the same for the second texts, or None.
+            length: int, the length to pad to, and the limit for truncation; None for the longest
+                row of the batch.
             fill: int, to pack another value for each token: that of special tokens and of padding.
 
         Returns:
-            A dict of int32 arrays `(batch, length)`; with `fill` one such array.
+            A dict of int32 arrays `(batch, length)`, one for each of `input_names`: `token_ids`;
+            `segment_ids`, which is the layout's `second_segment` from the second text on and 0
+            before; `padding_mask`, 1 for real tokens and 0 for padding. With `fill` only the array
+            of values.
+
+        Raises:
+            ValueError: there is no room for the special tokens, or `length` is above `max_length`.
         """
-        max_length = self.max_length
+        layout, pad_id = self.tokenizer.layout, self.tokenizer.pad_token_id
+        if fill is not None:
+            layout, pad_id = layout.of(fill), fill
+        is_pair, limit = pair_ids is not None, self.max_length
         if length is not None:
             advice = "Raise the preprocessor's max_length."
-            max_length = check_int("length", length, 0, max_length, advice)
-        options = {"max_length": max_length, "length": length, "truncation": self.truncation}
-        tokenizer, layout = self.tokenizer, self.tokenizer.layout
+            limit = check_int("length", length, 0, limit, advice)
+        num_special, between = layout.num_special(is_pair), layout.between if is_pair else ()
+        advice = "The special tokens need room."
+        budget = check_int("max_length", limit, num_special, advice=advice) - num_special
+        if is_pair:
+            lengths = ids.lengths, pair_ids.lengths
+            kept = truncated_lengths(*lengths, budget, self.truncation)
+            first = Ragged(ids.values, ids.starts, kept[0])
+            second = Ragged(pair_ids.values, pair_ids.starts, kept[1])
+        else:
+            first, second = truncate(ids, budget, self.truncation)
+        lengths = first.lengths + second.lengths + num_special
+        length = int(lengths.max(initial=0)) if length is None else length
+        first_ends = len(layout.before) + first.lengths
+        second_begins = first_ends + len(between)
+        token_ids = np.full((len(ids), length), pad_id, dtype=np.int32)
+        rows = np.arange(len(ids))[:, None]
+        token_ids[:, : len(layout.before)] = layout.before
+        first.scatter(token_ids, len(layout.before))
+        token_ids[rows, first_ends[:, None] + np.arange(len(between))] = between
+        second.scatter(token_ids, second_begins)
+        ends = second_begins + second.lengths
+        token_ids[rows, ends[:, None] + np.arange(len(layout.after))] = layout.after
         if fill is not None:
-            options |= {"layout": layout.of(fill), "pad_id": fill, "input_names": (TOKEN_IDS,)}
-            return pack(ids, pair_ids, **options)[TOKEN_IDS]
-        options |= {"layout": layout, "pad_id": tokenizer.pad_token_id}
-        return pack(ids, pair_ids, input_names=self.input_names, **options)
+            return token_ids
+        columns = np.arange(length)
+        padding_mask = columns < lengths[:, None]
+        is_second = padding_mask & (columns >= second_begins[:, None]) & is_pair
+        inputs = {TOKEN_IDS: token_ids, SEGMENT_IDS: is_second * layout.second_segment}
+        inputs[PADDING_MASK] = padding_mask
+        chosen = {}
+        for name in self.input_names:
+            chosen[name] = inputs[name].astype(np.int32, copy=False)
+        return chosen
 
     def packed_lengths(self, ids: Ragged, pair_ids: Ragged | None = None) -> NDArray[np.int64]:
         """Returns the packed length of each row of `tokenize`'s result: int64 `(num_texts,)`."""

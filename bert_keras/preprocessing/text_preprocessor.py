@@ -101,7 +101,8 @@ class TextPreprocessor(TextPacker):
                 length, to the next of the lengths that `fit` pads texts to.
 
         Returns:
-            A dict of int32 arrays `(batch, length)`: see `pack`. A single str is a batch of one.
+            A dict of int32 arrays `(batch, length)`: see `TextPacker.pack`. A single str is a batch
+            of one.
 
         Raises:
             TypeError: something is not text.

@@ -8,7 +8,7 @@ import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_keras.preprocessing import Ragged, collate, pack
+from bert_keras.preprocessing import Ragged, collate
 from bert_keras.preprocessing.collate import TextPacker, truncate, truncated_lengths
 from bert_keras.tokenizers import Layout
 from bert_keras.tokenizers.vocabulary import write_vocabulary
@@ -18,13 +18,20 @@ pytestmark = pytest.mark.once
 CLS, SEP, PAD = 2, 3, 0
 LAYOUT = Layout((CLS,), (SEP,), (SEP,), 1)
 ROBERTA = Layout((0,), (2, 2), (2,), 0)
-IDS = {"layout": LAYOUT, "pad_id": PAD}
 rows_of_ids = st.lists(st.lists(st.integers(5, 99), max_size=12), min_size=1, max_size=6)
 
 
-def packed_lengths(*rows, layout, max_length):
-    packer = TextPacker(types.SimpleNamespace(layout=layout), max_length)
-    return packer.packed_lengths(*map(Ragged.from_rows, rows))
+def packer(max_length, truncation="longest_first", layout=LAYOUT, pad_id=PAD):
+    tokenizer = types.SimpleNamespace(layout=layout, pad_token_id=pad_id)
+    return TextPacker(tokenizer, max_length, truncation)
+
+
+def pack(*rows, length=None, **options):
+    return packer(**options).pack(*map(Ragged.from_rows, rows), length=length)
+
+
+def packed_lengths(*rows, **options):
+    return packer(**options).packed_lengths(*map(Ragged.from_rows, rows))
 
 
 def pack_one(first, second, length):
@@ -55,7 +62,7 @@ def test_pairs_are_truncated_as_by_hugging_face(tmp_path, truncation, first, sec
     theirs = transformers.BertTokenizerFast(str(tmp_path / "vocab.txt"))
     for max_length in max_lengths:
         options = {"max_length": max_length, "truncation": truncation}
-        ours = pack([[5] * first], [[6] * second], **IDS, **options)
+        ours = pack([[5] * first], [[6] * second], **options)
         expected = theirs("a " * first, "b " * second, **options)
         names = ("input_ids", "token_type_ids", "attention_mask")
         assert as_lists(ours) == [[expected[name] for name in names]]
@@ -70,13 +77,13 @@ def test_pairs_are_truncated_as_by_hugging_face(tmp_path, truncation, first, sec
     ],
 )
 def test_the_strategy_decides_which_tokens_of_a_single_text_are_kept(truncation, expected):
-    inputs = pack([list(range(10)), [7]], **IDS, max_length=8, truncation=truncation)
+    inputs = pack([list(range(10)), [7]], max_length=8, truncation=truncation)
     assert inputs["token_ids"].tolist() == [[CLS, *expected, SEP], [CLS, 7, SEP, 0, 0, 0, 0, 0]]
 
 
 def test_head_and_tail_are_128_and_382_tokens_at_berts_512():
     text = np.arange(10_000, 11_000)
-    inputs = pack([text, text[:510], text[:511]], **IDS, max_length=512, truncation="head_tail")
+    inputs = pack([text, text[:510], text[:511]], max_length=512, truncation="head_tail")
     expected = [[*text[:128], *text[-382:]], text[:510], [*text[:128], *text[129:511]]]
     np.testing.assert_array_equal(inputs["token_ids"][:, 1:-1], expected)
     head, tail = truncate(Ragged.from_rows([text]), 510, "head_tail")
@@ -85,9 +92,9 @@ def test_head_and_tail_are_128_and_382_tokens_at_berts_512():
 
 @given(rows_of_ids, st.integers(2, 16), st.sampled_from(collate.SINGLE_STRATEGIES))
 def test_packed_single_texts_are_framed_and_never_too_long(rows, max_length, truncation):
-    inputs = pack(rows, **IDS, max_length=max_length, truncation=truncation)
+    inputs = pack(rows, max_length=max_length, truncation=truncation)
     lengths = inputs["padding_mask"].sum(axis=1)
-    assert lengths.tolist() == packed_lengths(rows, layout=LAYOUT, max_length=max_length).tolist()
+    assert lengths.tolist() == packed_lengths(rows, max_length=max_length).tolist()
     assert inputs["token_ids"].shape == (len(rows), max(lengths)) and max(lengths) <= max_length
     for row, (ids, segments, mask) in zip(rows, as_lists(inputs), strict=True):
         head, tail = truncate(Ragged.from_rows([row]), max_length - 2, truncation)
@@ -96,15 +103,14 @@ def test_packed_single_texts_are_framed_and_never_too_long(rows, max_length, tru
         assert [ids, segments, mask] == list(pack_one(kept, None, len(ids)))
 
 
-@given(rows_of_ids, st.integers(3, 20), st.integers(0, 4), st.randoms())
-def test_packed_pairs_have_special_tokens_and_are_never_too_long(rows, max_length, extra, random):
+@given(rows_of_ids, st.integers(3, 20), st.randoms())
+def test_packed_pairs_have_special_tokens_and_are_never_too_long(rows, length, random):
     seconds = [random.choices(range(5, 99), k=random.randrange(12)) for _ in rows]
-    length = max_length + extra
-    inputs = pack(rows, seconds, **IDS, max_length=max_length, length=length)
-    expected_lengths = packed_lengths(rows, seconds, layout=LAYOUT, max_length=max_length)
+    inputs = pack(rows, seconds, max_length=20, length=length)
+    expected_lengths = packed_lengths(rows, seconds, max_length=length)
     assert inputs["padding_mask"].sum(axis=1).tolist() == expected_lengths.tolist()
     for first, second, packed in zip(rows, seconds, as_lists(inputs), strict=True):
-        kept = truncated_lengths(len(first), len(second), max_length - 3)
+        kept = truncated_lengths(len(first), len(second), length - 3)
         assert packed == list(pack_one(first[: kept[0]], second[: kept[1]], length))
 
 
@@ -122,7 +128,7 @@ def test_packed_pairs_have_special_tokens_and_are_never_too_long(rows, max_lengt
     ],
 )
 def test_empty_texts_empty_batches_and_views_are_packed(rows, expected):
-    assert pack(*rows, **IDS, max_length=8)["token_ids"].tolist() == expected
+    assert pack(*rows, max_length=8)["token_ids"].tolist() == expected
 
 
 @pytest.mark.parametrize(

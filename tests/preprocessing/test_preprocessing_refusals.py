@@ -1,11 +1,13 @@
 """What preprocessing refuses: the call, and what the message says."""
 
+import types
+
 import numpy as np
 import pytest
 
-from bert_keras.preprocessing import BucketedBatches, Masking, Ragged, TextPreprocessor, pack
+from bert_keras.preprocessing import BucketedBatches, Masking, Ragged, TextPreprocessor
 from bert_keras.preprocessing.batching import bucket_lengths
-from bert_keras.preprocessing.collate import Rows
+from bert_keras.preprocessing.collate import Rows, TextPacker
 from bert_keras.preprocessing.masking import TokenKinds
 from bert_keras.tokenizers import Layout, Tokenizer, WordPieceTokenizer
 
@@ -22,7 +24,8 @@ def batches(lengths, labels=None, sample_weight=None, **options):
 
 
 def packed(*rows, layout=BERT, max_length=8, **options):
-    return pack(*rows, layout=layout, pad_id=0, max_length=max_length, **options)
+    tokenizer = types.SimpleNamespace(layout=layout, pad_token_id=0)
+    return TextPacker(tokenizer, max_length, **options).pack(*map(Ragged.from_rows, rows))
 
 
 def kinds(*tokens):
@@ -34,7 +37,7 @@ def preprocessor(tokenizer=None, **options):
     return TextPreprocessor(tokenizer, **options)
 
 
-ONE, TWO = [[7]], [[7], [8]]
+ONE = [[7]]
 UNEQUAL = [[5] * 6, [5]], [[6], [6] * 6]
 LIMITS = ("max_predictions", "span_probability", "max_span_length")
 REFUSALS = [
@@ -62,8 +65,7 @@ REFUSALS = [
     (lambda: packed(ONE, max_length=1), r"`max_length` must be an int from 2\. Received: 1"),
     (lambda: packed(ONE, ONE, max_length=2), r"`max_length` must be an int from 3\. Received: 2"),
     (lambda: packed(ONE, ONE, max_length=3, layout=ROBERTA), "`max_length` .* int from 4"),
-    (lambda: packed(ONE, length=2), r"`length` must be an int from 3\. Received: 2"),
-    (lambda: packed(ONE, TWO), "1 first, 2 second"),
+    (lambda: preprocessor(max_length=8)(["a"], ["b", "c"]), "1 first, 2 second"),
     (lambda: packed(ONE, truncation="only_second"), r"'head', .*'only_second'\. Pairs allow"),
     *(
         (lambda x=x: packed(ONE, ONE, truncation=x), f"'only_second'.*'{x}'. Single")

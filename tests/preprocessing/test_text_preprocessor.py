@@ -11,7 +11,6 @@ import transformers
 from checks import THEIR_NAMES
 
 from bert_keras.preprocessing import TextPreprocessor
-from bert_keras.preprocessing.collate import pack
 from bert_keras.tokenizers import WordPieceTokenizer
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "##d"]
@@ -68,8 +67,6 @@ def test_inputs_equal_hugging_faces(kind, max_length, byte_pair, tmp_path):
     "names", [("token_ids",), ("token_ids", "padding_mask"), ("segment_ids", "token_ids")]
 )
 def test_only_the_named_inputs_are_made(preprocessor, names):
-    options = {"layout": preprocessor.tokenizer.layout, "pad_id": 0, "max_length": 9}
-    assert set(pack([[7]], **options, input_names=names)) == set(names)
     some = preprocessor.for_inputs((*names, "mask_positions"))
     assert set(some(["a"])) == set(names) and some.tokenizer is preprocessor.tokenizer
     assert some.for_inputs(names) is some

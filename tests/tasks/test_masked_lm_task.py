@@ -11,8 +11,8 @@ from tiny import (
 )
 
 import bert_keras
-from bert_keras.preprocessing.collate import pack
 from bert_keras.preprocessing.masking import Masking
+from bert_keras.preprocessing.ragged import Ragged
 
 pytestmark = pytest.mark.once
 
@@ -125,8 +125,7 @@ def test_score_is_the_sum_of_each_token_s_log_probability_when_it_is_masked(shar
     rows = [shared.preprocessor.tokenizer(text) for text in texts]
     places = [(row, place) for row, ids in enumerate(rows) for place in range(len(ids))]
     hidden = [[*rows[r][:p], MASK, *rows[r][p + 1 :]] for r, p in places]
-    layout = shared.preprocessor.tokenizer.layout
-    inputs = pack(hidden, layout=layout, pad_id=0, max_length=16)
+    inputs = shared.preprocessor.pack(Ragged.from_rows(hidden))
     logits = shared.predict(inputs, verbose=0).astype("float64")
     expected = np.zeros(len(texts))
     for found, (row, place) in zip(logits[:, 1:], places, strict=True):
