@@ -80,7 +80,11 @@ class MaskedLMHead(Head):
         hidden_states = outputs["sequence_output"]
         if mask_positions is not None:
             hidden_states = gather_positions(hidden_states, mask_positions)
-        logits = token_embedding(self.layer_norm(self.dense(hidden_states)), reverse=True)
+        return self.decode(hidden_states, token_embedding)
+
+    def decode(self, vectors: Tensor, token_embedding: keras.layers.ReversibleEmbedding) -> Tensor:
+        """Returns the logits of float vectors `(..., hidden_dim)`, see the class."""
+        logits = token_embedding(self.layer_norm(self.dense(vectors)), reverse=True)
         return ops.cast(logits, "float32") + ops.cast(self.bias, "float32")
 
 

@@ -5,13 +5,12 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.heads.head import Head
-from bert_keras.heads.masked_tokens import gather_positions
+from bert_keras.heads.masked_tokens import MaskedLMHead, gather_positions
 from bert_keras.types import Activation, LayerOptions, Outputs, Tensor
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")
-class SpanBoundaryHead(Head):
+class SpanBoundaryHead(MaskedLMHead):
     """One logit for each token of the vocabulary, at the masked positions, from span borders only.
 
     A span is a run of masked positions. For a token at position `i` of a span from `s` to `e`, the
@@ -64,18 +63,12 @@ class SpanBoundaryHead(Head):
         place_dim: int = 200,
         **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(**kwargs)
-        self.embedding_dim = hidden_dim if embedding_dim is None else embedding_dim
+        settings = (activation, layer_norm_epsilon, initializer_range, embedding_dim)
+        super().__init__(vocabulary_size, hidden_dim, *settings, **kwargs)
         self.place_embedding = self.make_table(num_places, place_dim, "place_embedding")
         width = 2 * hidden_dim + place_dim
         self.hidden = self.make_dense(width, hidden_dim, "hidden", activation)
         self.hidden_norm = self.make_norm(hidden_dim, layer_norm_epsilon, "hidden_norm")
-        self.dense = self.make_dense(hidden_dim, self.embedding_dim, activation=activation)
-        self.layer_norm = self.make_norm(self.embedding_dim, layer_norm_epsilon)
-
-    def build(self, input_shape=None):
-        super().build()
-        self.bias = self.add_weight((self.vocabulary_size,), initializer="zeros", name="bias")
 
     def call(
         self,
@@ -90,9 +83,8 @@ class SpanBoundaryHead(Head):
         before = gather_positions(hidden_states, ops.maximum(first - 1, 0))
         after = gather_positions(hidden_states, ops.where(last < end, last + 1, last))
         places = self.place_embedding(ops.minimum(positions - first, self.num_places - 1))
-        x = self.through_hidden(ops.concatenate([before, after, places], axis=-1))
-        logits = token_embedding(self.layer_norm(self.dense(x)), reverse=True)
-        return ops.cast(logits, "float32") + ops.cast(self.bias, "float32")
+        vectors = self.through_hidden(ops.concatenate([before, after, places], axis=-1))
+        return self.decode(vectors, token_embedding)
 
 
 def spans_of(positions: Tensor) -> tuple[Tensor, Tensor]:

@@ -80,11 +80,8 @@ def as_columns(x, y=None):
 
 
 def _answer_of(example):
-    if not example.question.strip():
-        return UNUSABLE
-    if example.answers:
-        return example.spans[0] if example.spans else UNUSABLE
-    return None if example.is_impossible else UNUSABLE
+    is_answered = example.answers or not example.is_impossible
+    return (example.spans or (UNUSABLE,))[0] if is_answered else None
 
 
 def read_answers(contexts, answers):
