@@ -23,7 +23,7 @@ def updated(metric, *batches):
 @pytest.mark.once
 def test_perplexity_equals_that_of_all_batches_at_once():
     """Batches have unequal lengths, and a weight for each position, each sequence, or none."""
-    metric = streaming.MaskedPerplexity()
+    metric = made_again(streaming.MaskedPerplexity(name="other"))
     rng = np.random.default_rng(0)
     for case in range(42):
         batches, flat = [], []
@@ -61,7 +61,3 @@ def test_every_text_of_a_reranker_counts_once_whatever_the_batch_is_padded_to():
 
 def test_perplexity_without_a_masked_position_is_nan():
     assert np.isnan(updated(streaming.MaskedPerplexity()))
-
-
-def test_perplexity_is_made_again_from_its_config():
-    made_again(streaming.MaskedPerplexity(name="other"))

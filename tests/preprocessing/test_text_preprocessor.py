@@ -76,17 +76,15 @@ def test_only_the_named_inputs_are_made(preprocessor, names):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        *(([x], [[2, 5, 3], [2, 6, 3]]) for x in (TEXTS, np.array(TEXTS), pd.Series(TEXTS))),
-        ([np.array(TEXTS, object)], [[2, 5, 3], [2, 6, 3]]),
+        ([TEXTS], [[2, 5, 3], [2, 6, 3]]),
         ([("a", "b", "c")], [[2, 5, 3], [2, 6, 3], [2, 7, 3]]),
         (["a b"], [[2, 5, 6, 3]]),
         (["a", "b"], [[2, 5, 3, 6, 3]]),
-        ([(["a", "b"], ["c", "a"])], [[2, 5, 3, 7, 3], [2, 6, 3, 5, 3]]),
         ([["a", "b"], ["c", "a"]], [[2, 5, 3, 7, 3], [2, 6, 3, 5, 3]]),
         ([(np.array(["a", "b"]), pd.Series(["c", "a"]))], [[2, 5, 3, 7, 3], [2, 6, 3, 5, 3]]),
     ],
 )
-def test_a_text_a_column_of_any_kind_and_pairs_are_accepted(preprocessor, arguments, expected):
+def test_a_text_a_column_and_pairs_are_accepted(preprocessor, arguments, expected):
     ids = preprocessor(*arguments)["token_ids"]
     length = len(expected[0])
     assert ids[:, :length].tolist() == expected and not ids[:, length:].any()
@@ -95,9 +93,7 @@ def test_a_text_a_column_of_any_kind_and_pairs_are_accepted(preprocessor, argume
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ([("a", "b"), ("c", "a"), ("b", "b")], r"texts\[0\] is \('a', 'b'\).*zip\(\*rows\)"),
         (("a", "b"), "two texts or a pair"),
-        ((["a", "b"], ["c"]), "2 first, 1 second"),
         ((["a", "b"], ["c", float("nan")]), r"pairs\[1\] is nan"),
         ([1], r"texts\[0\] is 1 of type int"),
         (None, "Received: None"),

@@ -46,13 +46,6 @@ def test_an_accelerator_gets_lengths_of_eight_and_large_batches(shared_classifie
     assert sum(rows for rows, _ in shapes) == 1200 and max(map(np.prod, shapes)) == 16384
 
 
-def test_predict_on_a_cpu_with_pytorch_pads_to_the_longest_text_alone(shared_classifier):
-    rows = shared_classifier.encode_texts(TEXTS)
-    lengths = rows.lengths
-    ((_, length),), _ = batching.prediction_batches(rows)
-    assert length == max(lengths) and length % 4
-
-
 def test_few_rows_are_filled_up_to_few_sizes(shared_classifier, monkeypatch):
     monkeypatch.setattr(batching, "COMPILES_SHAPES", True)
     rows = [shared_classifier.encode_texts((TEXTS * 8)[:n]) for n in (1, 3, 5, 9, 20, 25, 33)]
@@ -115,7 +108,9 @@ def test_fit_compiles_the_lengths_that_pay(monkeypatch, reloaded):
 
 
 @pytest.mark.each_backend
-def test_pytorch_predicts_more_rows_at_once_by_default(shared_classifier, monkeypatch):
+def test_pytorch_predicts_more_rows_at_once_by_default_and_pads_to_the_longest(
+    shared_classifier, monkeypatch
+):
     shapes, pack = set(), shared_classifier.preprocessor.pack
 
     def noted(*args, **kwargs):
@@ -124,12 +119,12 @@ def test_pytorch_predicts_more_rows_at_once_by_default(shared_classifier, monkey
         return inputs
 
     monkeypatch.setattr(shared_classifier.preprocessor, "pack", noted)
-    texts, outputs = ["a b"] * 200, []
+    texts, outputs = ["a b c"] * 200, []
     is_torch = keras.backend.backend() == "torch"
     for batch_size, rows in ((8, 8), (None, 200 if is_torch else 32)):
         shapes.clear()
         outputs.append(shared_classifier.predict(texts, batch_size, verbose=0))
-        assert max(shapes) == (rows, 4 if is_torch else 8)
+        assert max(shapes) == (rows, 5 if is_torch else 8)
     np.testing.assert_allclose(*outputs, atol=1e-6)
 
 

@@ -110,7 +110,7 @@ def test_losses_are_weighted_means(loss, num_texts):
     each = type(loss).from_config({**loss.get_config(), "reduction": None})
     rows = values(each, np.arange(5) / 5, vectors)
     expected = (rows * weights).sum() / weights.sum()
-    actual = value(loss, np.arange(5) / 5, vectors, sample_weight=weights)
+    actual = value(made_again(loss), np.arange(5) / 5, vectors, sample_weight=weights)
     assert actual == pytest.approx(expected, rel=1e-5)
 
 
@@ -118,12 +118,6 @@ def test_cosines_ignore_length_and_accept_zeros():
     first = np.array([[3.0, 4], [0, 0], [1, 0]], "float32")
     second = np.array([[6.0, 8], [1, 0], [-5, 0]], "float32")
     np.testing.assert_allclose(to_numpy(cosine(first, second)), [1, 0, -1], atol=1e-6)
-
-
-@pytest.mark.parametrize(("loss", "num_texts"), LOSSES)
-def test_losses_survive_serialization(loss, num_texts):
-    labels, vectors = np.arange(5) / 5, random_vectors(num_texts=num_texts)
-    assert value(made_again(loss), labels, vectors) == value(loss, labels, vectors)
 
 
 @pytest.mark.parametrize(

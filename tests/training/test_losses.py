@@ -53,10 +53,8 @@ def test_sigmoid_crossentropy_by_hand(label_smoothing):
     chances = np.array([[0.8, 0.2], [0.9, 0.5]])
     losses = -ones * np.log(chances) - (1 - ones) * np.log(1 - chances)
     loss = SigmoidCrossentropy(label_smoothing)
-    assert SigmoidCrossentropy.from_config(loss.get_config()).label_smoothing == label_smoothing
-    assert_value(
-        compute(loss, labels, logits, weights), np.average(losses, weights=weights), rtol=1e-5
-    )
+    found = compute(made_again(loss), labels, logits, weights)
+    assert_value(found, np.average(losses, weights=weights), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -70,14 +68,15 @@ def test_equal_to_torch(label_smoothing):
         torch.tensor(np.where(weights, labels, -100)).reshape(-1),
         label_smoothing=label_smoothing,
     )
-    found = compute(SparseCrossentropy(label_smoothing), labels, logits, weights)
+    loss = made_again(SparseCrossentropy(label_smoothing, name="a"))
+    found = compute(loss, labels, logits, weights)
     assert_value(found, expected, rtol=1e-5)
 
 
 @pytest.mark.each_backend
 def test_span_loss_is_the_mean_of_both_ends():
     model = keras.Sequential([keras.Input((2,)), Ends()])
-    model.compile(loss=SpanCrossentropy())
+    model.compile(loss=made_again(SpanCrossentropy(name="b")))
     x = np.array([[1.0, 2.0], [0.5, -1.0]], "float32")
     labels = {"start_logits": np.array([0, 1]), "end_logits": np.array([1, 1])}
     logits = model.predict(x, verbose=0)
@@ -98,17 +97,6 @@ def test_a_span_outside_the_window_adds_nothing():
     logits = np.log(np.array([[0.5, 0.5], [0.9, 0.1], [0.9, 0.1]], "float32"))
     loss = SpanCrossentropy(reduction="none")(np.array([0, 2, -1]), logits)
     assert_value(loss, [0.5 * np.log(2), 0, 0])
-
-
-@pytest.mark.parametrize(
-    "loss",
-    [
-        SparseCrossentropy(0.3, name="a"),
-        SpanCrossentropy(name="c"),
-    ],
-)
-def test_a_config_restores_the_loss_under_its_registered_name(loss):
-    made_again(loss)
 
 
 def test_impossible_settings_are_refused():
