@@ -343,9 +343,8 @@ class TrainingConfig:
             task.compile_with(optimizer, keeps_losses=not is_distributed(task))
             peak = self.peak_rate(task, total_steps)
             is_faster = self.options["learning_rate"] is None and peak != RATE
-            is_longer = self.chose_epochs and epochs > EPOCHS
-            if is_faster or is_longer:
-                return describe_run(epochs, total_steps, peak, is_longer)
+            if is_faster or (self.chose_epochs and epochs > EPOCHS):
+                return describe_run(epochs, total_steps, peak)
         elif self.has_schedule and last_step < steps * epochs:
             peak = getattr(schedule, "peak_learning_rate", self.peak_rate(task))
             shape = self.options["warmup"], self.options["lr_schedule"]

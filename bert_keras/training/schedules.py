@@ -67,21 +67,14 @@ def default_rate(num_steps: int, hidden_dim: int) -> float:
     return RATE * min(max(ENOUGH_STEPS / max(1, num_steps), 1.0), most)
 
 
-def describe_run(epochs: int, num_steps: int, rate: float, is_longer: bool) -> str:
-    """Returns one line that says how a run differs from the paper's recipe.
-
-    Args:
-        is_longer: whether the default chose more epochs than the paper, not only a higher rate.
-    """
-    reason = f"{RATE:g} would be too low for so few steps. `learning_rate` changes this."
-    if is_longer:
-        reason = (
-            f"{EPOCHS} epochs at {RATE:g} would be too short. "
-            "`epochs` and `learning_rate` change this."
-        )
+def describe_run(epochs: int, num_steps: int, rate: float) -> str:
+    """Returns one line that says how a run differs from the paper's recipe."""
     run = "1 epoch" if epochs == 1 else f"{epochs} epochs"
     steps = "1 step" if num_steps == 1 else f"{num_steps} steps"
-    return f"Training for {run}, {steps}, at a peak rate of {rate:.2g}, since {reason}"
+    return (
+        f"Training for {run}, {steps}, at a peak rate of {rate:.2g}, since the paper's {EPOCHS} "
+        f"epochs at {RATE:g} are for longer runs. `epochs` and `learning_rate` change this."
+    )
 
 
 @keras.saving.register_keras_serializable(package="bert_keras")

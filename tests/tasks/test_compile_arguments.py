@@ -109,13 +109,13 @@ def test_without_epochs_and_rate_a_short_run_is_longer_and_faster(capsys, monkey
     assert len(history["loss"]) == 5 and peak(task) == pytest.approx(5e-4)
     assert "Training for 5 epochs, 10 steps, at a peak rate of 0.0005" in capsys.readouterr().out
     # What the user chose stays as it is; a file keeps what the user left open.
-    for rate, epochs, expected, why in (
-        (1e-4, None, (5, 1e-4), "3 epochs at 5e-05 would be too short"),
-        (None, 2, (2, 5e-4), "5e-05 would be too low for so few steps"),
+    for rate, epochs, expected, run in (
+        (1e-4, None, (5, 1e-4), "5 epochs, 10 steps, at a peak rate of 0.0001"),
+        (None, 1, (1, 5e-4), "1 epoch, 2 steps, at a peak rate of 0.0005"),
     ):
         task.compile(learning_rate=rate)
         found = task.fit(READY, LABELS, batch_size=4, epochs=epochs, verbose=2).history["loss"]
-        assert f"since {why}" in capsys.readouterr().out
+        assert f"Training for {run}, since the paper's 3 epochs at" in capsys.readouterr().out
         assert (len(found), peak(task)) == (expected[0], pytest.approx(expected[1]))
     task.compile(gradient_accumulation_steps=2)
     assert len(task.fit(READY, LABELS, batch_size=4, verbose=0).history["loss"]) == 10
