@@ -12,6 +12,9 @@ from keras import ops
 
 from bert_keras.engine.keras_internals import scopes
 
+# More than a layer draws for one chunk, so that chunks have different masks.
+_DRAWS_PER_CHUNK = 4096
+
 
 def rematerialized(layer, inputs, shared=None, **arguments):
     """Returns the first output of `layer(inputs, **arguments)`; keeps only its inputs in memory.
@@ -45,11 +48,12 @@ def rematerialized(layer, inputs, shared=None, **arguments):
     shared, states = shared or {}, seed_states(layer)
 
     def function(inputs, *values):
-        return layer(inputs, **dict(zip(shared, values, strict=True)), **arguments)[0]
+        output, *_ = layer(inputs, **dict(zip(shared, values, strict=True)), **arguments)
+        return output, *(state.value for state in states)
 
     # Copies, because the variables have advanced the second time.
     old_states = [ops.copy(state) for state in states]
-    output, new_states = _recomputed(layer, function, (inputs, *shared.values()), old_states)
+    output, *new_states = _recomputing(layer)(function, old_states, inputs, *shared.values())
     for state, value in zip(states, new_states, strict=True):
         state.assign(value)
     return output
@@ -70,7 +74,7 @@ def in_chunks(layer, function, inputs, chunk_size):
     Reference:
         [Gao et al., 2021](https://arxiv.org/abs/2101.06983), section 3.
     """
-    states, num_rows = seed_states(layer), ops.shape(next(iter(inputs.values())))[0]
+    num_rows = ops.shape(next(iter(inputs.values())))[0]
     num_chunks = -(-num_rows // chunk_size)
 
     def split(array):
@@ -79,16 +83,22 @@ def in_chunks(layer, function, inputs, chunk_size):
         shape = (chunk_size, num_chunks, *ops.shape(array)[1:])
         return ops.swapaxes(ops.reshape(ops.pad(array, padding), shape), 0, 1)
 
-    values = _values_outside(layer)
+    # Each chunk has seeds of its own, as if so many masks had been drawn for the one before.
+    counts = ops.arange(num_chunks + 1, dtype="int32") * _DRAWS_PER_CHUNK
+    shifts = ops.stack([ops.zeros_like(counts), counts], axis=1)
+    seeds = []
+    for state in seed_states(layer):
+        states = ops.add(state, ops.cast(shifts, state.dtype))
+        seeds.append(states[:-1])
+        state.assign(states[-1])
+    recomputed = _recomputing(layer)
 
-    def compute(old_states, chunk):
-        return _recomputed(layer, lambda: function(chunk, True), (), old_states, values)[::-1]
+    def compute(chunk):
+        inputs, states = chunk
+        return recomputed(lambda: function(inputs, True), states)
 
     chunks = {name: split(array) for name, array in inputs.items()}
-    new_states, outputs = _scan(compute, [ops.copy(state) for state in states], chunks)
-    for state, value in zip(states, new_states, strict=True):
-        state.assign(value)
-    outputs = ops.swapaxes(outputs, 0, 1)
+    outputs = ops.swapaxes(ops.map(compute, (chunks, seeds)), 0, 1)
     return ops.reshape(outputs, (-1, *ops.shape(outputs)[2:]))[:num_rows]
 
 
@@ -97,96 +107,37 @@ def seed_states(layer):
     return [v for v in layer.non_trainable_variables if v.name == "seed_generator_state"]
 
 
-def _as_float(state, dtype=None):
-    """Returns the bits of a seed as floats, or floats as the bits of a seed, in TensorFlow.
+def _recomputing(layer):
+    """Returns a function that computes a function of a layer again in the backward pass.
 
-    Only floats have gradients, and a loop needs a gradient for each of its outputs.
+    The values of the layer's variables are read now: TensorFlow finds no gradient of a variable
+    that is read inside a loop.
+
+    Returns:
+        A function of `function`, `old_states` and `*inputs` that returns `function(*inputs)`.
+        `inputs` are float tensors, which have gradients. `old_states`, the seeds before it, are not
+        arguments of `keras.remat`, because TensorFlow computes a gradient for each of those.
     """
-    import tensorflow as tf
-
-    dtype = dtype or {4: tf.float32, 8: tf.float64}[state.dtype.size]
-    return tf.bitcast(state, dtype)
-
-
-def _values_outside(layer):
-    """Returns `values` of `_recomputed` for a loop; `None` where it may read variables itself.
-
-    TensorFlow finds no gradient of a variable that is read inside a loop.
-    """
-    if keras.backend.backend() != "tensorflow":
-        return None
-    import tensorflow as tf
-
-    groups = layer.trainable_variables, _non_seeds(layer)
-    return [[tf.convert_to_tensor(variable.value) for variable in group] for group in groups]
-
-
-def _non_seeds(layer):
-    return [v for v in layer.non_trainable_variables if v.name != "seed_generator_state"]
-
-
-def _recomputed(layer, function, inputs, old_states, values=None):
-    """Returns a function's output and the seeds after it; the backward pass computes it again.
-
-    Args:
-        layer: the layer whose variables the function uses.
-        function: function of `inputs` that returns a tensor.
-        inputs: tuple of float tensors, which have gradients.
-        old_states: list of tensors, the seeds before it. They are not arguments of `keras.remat`,
-            because TensorFlow computes a gradient for each of those.
-        values: two lists of tensors, the values of the layer's trainable and of its other variables
-            without the seeds; `None` to read them.
-    """
-    weights, others, states = layer.trainable_variables, _non_seeds(layer), seed_states(layer)
-    weight_values, other_values = values or [
-        [variable.value for variable in group] for group in (weights, others)
-    ]
-
+    weights, states = layer.trainable_variables, seed_states(layer)
+    others = [v for v in layer.non_trainable_variables if v.name != "seed_generator_state"]
+    weight_values, other_values = ([ops.cast(v, v.dtype) for v in x] for x in (weights, others))
+    variables = (*weights, *others, *states)
     # In the backward pass, Keras has left the model's call and its precision.
     autocast = getattr(scopes, "autocast_scope", None)
 
-    def compute(*arguments):
-        inner, weight_values = arguments[: len(inputs)], arguments[len(inputs) :]
-        current = (*weight_values, *other_values, *old_states)
-        variables = (*weights, *others, *states)
-        with (
-            type(autocast)(autocast.dtype) if autocast else contextlib.nullcontext(),
-            keras.StatelessScope(zip(variables, current, strict=True)) as scope,
-        ):
-            output = function(*inner)
-            seeds = [scope.get_current_value(state) for state in states]
-            return output, *(seeds if values is None else map(_as_float, seeds))
+    def recomputed(function, old_states, *inputs):
+        def compute(*arguments):
+            inner, weight_values = arguments[: len(inputs)], arguments[len(inputs) :]
+            current = (*weight_values, *other_values, *old_states)
+            with (
+                type(autocast)(autocast.dtype) if autocast else contextlib.nullcontext(),
+                keras.StatelessScope(zip(variables, current, strict=True)),
+            ):
+                return function(*inner)
 
-    output, *new_states = keras.remat(compute)(*inputs, *weight_values)
-    if values is not None:
-        pairs = zip(new_states, old_states, strict=True)
-        new_states = [_as_float(new, old.dtype) for new, old in pairs]
-    return output, new_states
+        return keras.remat(compute)(*inputs, *weight_values)
 
-
-def _scan(step, state, rows):
-    """Returns the last state, and the outputs of `step(state, row)` for each row, stacked.
-
-    Args:
-        step: function that returns the next state and a float32 tensor.
-        state: list of tensors.
-        rows: dict of tensors `(num_rows, ...)`.
-    """
-    if keras.backend.backend() != "tensorflow":
-        return ops.scan(step, state, rows)
-    import tensorflow as tf
-
-    # Keras's takes only outputs of the form of the state there.
-    number = tf.shape(next(iter(rows.values())))[0]
-
-    def body(index, state, outputs):
-        state, output = step(state, {name: array[index] for name, array in rows.items()})
-        return index + 1, state, outputs.write(index, output)
-
-    loop = (0, state, tf.TensorArray("float32", number))
-    options = {"maximum_iterations": number, "parallel_iterations": 1}
-    _, state, outputs = tf.while_loop(lambda i, *_: i < number, body, loop, **options)
-    return state, outputs.stack()
+    return recomputed
 
 
 def with_gradient(function, gradient):
