@@ -40,6 +40,9 @@ def prepare():
     elif "keras" not in sys.modules:
         _import_keras_alone()
         if sys.modules.get("keras"):
+            # They were imported above, without what needs Keras.
+            for name in ("tokenizers", "preprocessing"):
+                importlib.reload(sys.modules[f"bert_keras.{name}"])
             from bert_keras.engine.jax_compilation_cache import keep_compiled_programs
 
             keep_compiled_programs(0.0)  # The second run of a command compiles nothing.
@@ -54,12 +57,10 @@ def _import_keras_alone():
     """
     hidden = {"matplotlib", "sklearn"} - sys.modules.keys()
     sys.modules |= dict.fromkeys(hidden)
-    try:
-        with contextlib.suppress(ImportError):  # The package says what is missing.
-            importlib.import_module("keras")
-    finally:
-        for name in hidden:
-            del sys.modules[name]
+    with contextlib.suppress(ImportError):  # The package says what is missing.
+        importlib.import_module("keras")
+    for name in hidden:
+        del sys.modules[name]
 
 
 def _silence_libraries():

@@ -18,7 +18,7 @@ from absl import logging
 
 from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse
 from bert_keras.corpora import create_pretraining_data
-from bert_keras.tokenizers.tokenizer import Tokenizer
+from bert_keras.tokenizers import Tokenizer
 
 INPUT = (
     Option("input", list, REQUIRED, "Text files, folders of .txt and .txt.gz, or patterns with *."),

@@ -11,7 +11,7 @@ import os
 
 from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse
 from bert_keras.corpora import find_text_files, train_wordpiece
-from bert_keras.tokenizers.vocabulary import write_vocabulary
+from bert_keras.tokenizers import write_vocabulary
 
 OPTIONS = (
     Option("input", list, REQUIRED, "Text files, folders of such, or patterns with *."),

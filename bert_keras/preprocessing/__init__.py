@@ -1,9 +1,9 @@
 """From text to model inputs: truncation, packing, windows, batching and masking."""
 
-import bert_keras
+import sys
 
 # Without Keras there is only what exported folders need, imported from its modules.
-if hasattr(bert_keras, "_keras"):
+if sys.modules.get("keras"):
     from bert_keras.preprocessing.batching import BucketedBatches as BucketedBatches
     from bert_keras.preprocessing.batching import length_buckets as length_buckets
     from bert_keras.preprocessing.batching import sorted_batches as sorted_batches

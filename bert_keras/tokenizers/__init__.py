@@ -1,10 +1,11 @@
 """Text to token ids and back, and the training of vocabularies."""
 
-import bert_keras
+import sys
+
 from bert_keras.migration_hints import hints_of_module
 
 # Without Keras there is only what exported folders need, imported from its modules.
-if hasattr(bert_keras, "_keras"):
+if sys.modules.get("keras"):
     from bert_keras.tokenizers.byte_pair import BytePairTokenizer as BytePairTokenizer
     from bert_keras.tokenizers.text_encoder import Encoding as Encoding
     from bert_keras.tokenizers.text_encoder import Layout as Layout
