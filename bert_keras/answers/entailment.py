@@ -69,9 +69,9 @@ class ZeroShotAnswerer(Answerer):
     def __init__(self, settings, packer, **options):
         super().__init__(settings, packer, **options)
         self.labels = check_labels(self.labels)
-        if not isinstance(self.hypothesis, str) or "{}" not in self.hypothesis:
+        if not isinstance(self.hypothesis, str) or self.hypothesis.count("{}") != 1:
             raise ValueError(
-                "`hypothesis` must be a text with {} in the place of the label, such as 'This "
+                "`hypothesis` must be a text with one {} in the place of the label, such as 'This "
                 f"example is {{}}.'. Received: {self.hypothesis!r:.60}."
             )
         self.threshold = check_threshold(self.threshold, self.labels)

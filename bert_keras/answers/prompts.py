@@ -9,8 +9,8 @@ from typing import Any
 from ..checks import check_choice
 from .answerer import Option
 
-# Names that an embedder without prompts takes too, so that a program need not know which it has.
-_USUAL = ("query", "document")
+# What an embedder without prompts has, as in sentence-transformers: a program need not know.
+USUAL = {"query": "", "document": ""}
 # What goes before each text; `prompt_text` checks it.
 PROMPT = Option(
     "prompt",
@@ -45,8 +45,7 @@ def prompt_text(
     """Returns the text that belongs before each text, `""` for none.
 
     Args:
-        prompt: a name in `prompts`, a text, or `None` for the default. Without `prompts`, the names
-            `"query"` and `"document"` stand for no text.
+        prompt: a name in `prompts`, a text, or `None` for the default.
         prompts: dict, name -> text.
         default_prompt: a name in `prompts`, or `None`.
 
@@ -56,15 +55,13 @@ def prompt_text(
     if prompt is None:
         return prompts.get(default_prompt, "")
     if not isinstance(prompt, str) or (
-        prompt not in prompts
-        and (prompts or prompt not in _USUAL)
-        and re.fullmatch("[A-Za-z0-9_.-]+", prompt)
+        prompt not in prompts and re.fullmatch("[A-Za-z0-9_.-]+", prompt)
     ):
         raise ValueError(
-            f"`prompt` must be a name, one of {list(prompts or _USUAL)[:20]}, or a text that ends "
+            f"`prompt` must be a name, one of {list(prompts)[:20]}, or a text that ends "
             f"with a colon or a space, such as 'query: '. Received: {prompt!r:.60}."
         )
-    return prompts.get(prompt, "" if prompt in _USUAL else prompt)
+    return prompts.get(prompt, prompt)
 
 
 def split_marker(tokenizer: Any, marker: str) -> tuple[list[int], str]:

@@ -89,7 +89,7 @@ class RankAnswerer(_Queries):
 
     def texts(self, *columns):
         queries, lists = columns
-        lists = [as_column(texts, "texts") for texts in lists]
+        lists = [as_column(x, "texts", " of str for each query (one is a str)") for x in lists]
         repeated = [query for query, texts in zip(queries, lists, strict=True) for _ in texts]
         return repeated, [text for texts in lists for text in texts]
 

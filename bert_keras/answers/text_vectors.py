@@ -9,7 +9,7 @@ from ..inputs import PADDING_MASK, SCORING_MASK, TOKEN_IDS
 from ..preprocessing.collate import GroupRows, TextRows
 from ..preprocessing.ragged import Ragged
 from .answerer import Answerer, Option
-from .prompts import PROMPT, prompt_text, split_marker
+from .prompts import PROMPT, USUAL, prompt_text, split_marker
 from .similarity import l2_normalize
 
 KINDS = ("query", "document")
@@ -44,7 +44,8 @@ class EmbedAnswerer(_PromptedTexts):
         super().__init__(settings, packer, **options)
         if self.dim is not None:
             check_int("dim", self.dim, most=settings["dim"], advice="No vector has more values.")
-        self.before = prompt_text(self.prompt, settings["prompts"], settings["default_prompt"])
+        prompts = settings["prompts"] or USUAL
+        self.before = prompt_text(self.prompt, prompts, settings["default_prompt"])
 
     def answers(self, arrays):
         if self.dim is None:
@@ -72,8 +73,9 @@ class SparseAnswerer(_PromptedTexts):
     def __init__(self, settings, packer, **options):
         super().__init__(settings, packer, **options)
         self.is_static = self.prompt == "query" and settings["query_weights"] is not None
-        prompt = settings["prompts"].get("query", "") if self.is_static else self.prompt
-        self.before = prompt_text(prompt, settings["prompts"], settings["default_prompt"])
+        prompts = settings["prompts"] or USUAL
+        prompt = prompts.get("query", "") if self.is_static else self.prompt
+        self.before = prompt_text(prompt, prompts, settings["default_prompt"])
 
     @property
     def values_per_token(self):

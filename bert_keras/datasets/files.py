@@ -69,7 +69,7 @@ def read_lines(
         encoding = encoding and codecs.lookup(encoding).name
     except LookupError as error:
         raise ValueError(
-            "`encoding` must be a name that Python knows, such as 'gb18030'. Received: "
+            "`encoding` (--encoding) must be a name that Python knows, such as 'gb18030'. Received: "
             f"{encoding!r}."
         ) from error
     with contextlib.ExitStack() as stack:
@@ -110,7 +110,7 @@ def _decoded(lines, path, allow_nul, encoding):
             raise ValueError(
                 f"{path}, line {number}, byte {offset + error.start}: 0x{raw[error.start]:02x} is "
                 f"not {encoding.upper()}. Convert it by `iconv -f ENCODING -t utf-8`, or pass its "
-                f"`encoding` where the reader takes one. It reads as "
+                "`encoding` (--encoding) where the reader takes one. It reads as "
                 f"{_readings(raw) or 'no other encoding'}."
             ) from error
         if "\0" in line and not allow_nul:
@@ -126,7 +126,7 @@ def _refuse_binary(path, number, raw):
             f"{path} must be a text file. Received: the control character {found[0]!r} in line "
             f"{number}, which begins with {raw[:16]}, as in programs, pictures and archives. The "
             "name of a workbook must end in .xlsx, that of a Parquet file in .parquet. Save other "
-            "tables as CSV, and texts as plain text. If it is text in UTF-16, name its `encoding`."
+            "tables as CSV, and texts as plain text. If it is text in UTF-16, name its `encoding` (--encoding)."
         )
 
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from bert_keras.answers.prompts import prompt_text, split_marker
+from bert_keras.answers.prompts import USUAL, prompt_text, split_marker
 from bert_keras.engine import kernels
 from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
 from bert_keras.export import runtime
@@ -80,7 +80,7 @@ class Served:
         Raises:
             HTTPException: 422, there is no prompt of that name.
         """
-        prompts, default = self.setting("prompts") or {}, self.setting("default_prompt")
+        prompts, default = self.setting("prompts") or USUAL, self.setting("default_prompt")
         with refusing("inputs: "):
             return prompt_text(name, prompts, default)
 

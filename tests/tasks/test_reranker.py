@@ -91,6 +91,8 @@ def test_a_prompt_goes_before_each_query(tmp_path):
     assert one == pytest.approx(other, abs=1e-6)
     with pytest.raises(ValueError, match="`prompt` must be a name"):
         reranker.score(QUERIES, TEXTS, prompt="nowhere")
+    with pytest.raises(ValueError, match="`prompt` must be a name"):  # No model has it by default.
+        plain.rank(QUERIES[0], TEXTS, prompt="query")
     with pytest.raises(ValueError, match="`default_prompt` must be one of"):
         tiny_reranker(default_prompt="find")
     reranker.preprocessor = None
@@ -104,6 +106,8 @@ def test_texts_are_ranked_for_a_query():
     np.testing.assert_allclose(scores, reranker.score(["a b"] * 3, TEXTS), atol=1e-6)
     with pytest.raises(TypeError, match="texts"):
         reranker.score("a b", TEXTS[0])
+    with pytest.raises(TypeError, match=r"for each query \(one is a str\)"):
+        reranker.rank(["a b"], TEXTS[:1])
     ranked = reranker.rank("a b", TEXTS)
     assert [hit["index"] for hit in ranked] == list(np.argsort(-scores))
     np.testing.assert_allclose([hit["score"] for hit in ranked], np.sort(scores)[::-1], atol=1e-6)

@@ -74,7 +74,8 @@ def test_a_model_without_entailment_is_refused(names):
         ([], TEMPLATE, ValueError, "at least one"),
         (["c", " "], TEMPLATE, ValueError, "different names"),
         (["c", "d", "c"], TEMPLATE, ValueError, "different names"),
-        (LABELS, "This example", ValueError, "{} in the place"),
+        (LABELS, "This example", ValueError, "one {} in the place"),
+        (LABELS, "{} {}", ValueError, "one {} in the place"),
     ],
 )
 def test_labels_and_templates_that_do_not_fit_are_refused(
