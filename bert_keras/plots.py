@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import html
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -307,7 +308,9 @@ def _marked(text, spans):
 # Fonts with Chinese, Japanese and Korean characters, of Linux, Windows and macOS.
 FONTS = (
     *("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Micro Hei", "Droid Sans Fallback"),
+    *("WenQuanYi Zen Hei", "Noto Serif CJK SC", "Noto Serif CJK JP", "Source Han Sans SC"),
     *("Microsoft YaHei", "SimHei", "Malgun Gothic", "PingFang SC", "Arial Unicode MS"),
+    *("Hiragino Sans GB", "Heiti TC", "AR PL UMing CN", "IPAGothic", "NanumGothic"),
 )
 
 
@@ -315,7 +318,7 @@ FONTS = (
 def _drawing(path=None):
     """Yields matplotlib's pyplot, then closes its figure, and writes it if there is a path.
 
-    Characters that the font lacks are taken from `FONTS`.
+    Characters that the font lacks are taken from `FONTS`. If no font has some, one warning says so.
     """
     plt = require("matplotlib.pyplot", "draw pictures", extra="plots")
     installed = {x.name for x in plt.matplotlib.font_manager.fontManager.ttflist}
@@ -325,6 +328,11 @@ def _drawing(path=None):
         figure = plt.gcf()
     if path is not None:
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-        with replacing(path) as temporary:
+        with replacing(path) as temporary, warnings.catch_warnings(record=True) as caught:
             figure.savefig(temporary, dpi=120)
+        lacking = f"No installed font has some characters of {path}. Install Noto Sans CJK, or "
+        lacking += "set matplotlib's `font.family` to a font that has them."
+        texts = (str(x.message) for x in caught)
+        for text in {lacking if "missing from font" in text else text for text in texts}:
+            warnings.warn(text, stacklevel=4)
     plt.close(figure)

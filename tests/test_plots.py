@@ -18,6 +18,13 @@ def test_installed_fonts_with_chinese_characters_come_after_the_user_s(monkeypat
         assert plt.rcParams["font.family"] == ["sans-serif", "STIXGeneral"]
 
 
+def test_characters_that_no_font_has_are_one_warning(monkeypatch, tmp_path):
+    monkeypatch.setattr(plots, "FONTS", ())
+    with pytest.warns(UserWarning) as warned:
+        plots.confusion_matrix([0], [1], ["好评", "差评"], path=tmp_path / "x.png")
+    assert ["No installed font" in str(x.message) for x in warned] == [True]
+
+
 def test_texts_are_shaded_by_the_scores_of_their_tokens():
     scores = np.array([0, 1, -0.5, 0], "float32")
     found = bert_keras.Saliency(["[CLS]", "<a>", "##b", "[SEP]"], scores, "good", 1.0, 0.5)

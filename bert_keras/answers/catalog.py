@@ -1,5 +1,8 @@
-"""The answers that have a command, in the order of its help."""
+"""The answers that have a command, in the order of its help, and those of a model."""
 
+from typing import Any
+
+from .answerer import Answerer
 from .classes import ChoiceAnswerer, ClassAnswerer, NextSentenceAnswerer
 from .entailment import ZeroShotAnswerer
 from .ranked_texts import RankAnswerer
@@ -24,3 +27,15 @@ ANSWERERS = (
     ReplacedTokenAnswerer,
     RankAnswerer,
 )
+
+
+def answerers_of(model: Any, *, with_steps: bool = False) -> dict[str, type[Answerer]]:
+    """Returns the answers of a task or an `ExportedTask`, a dict by the names that a server has.
+
+    Args:
+        model: any object; one without `answerers` has no answers.
+        with_steps: bool, whether answers without a command, which are steps of others, come too.
+    """
+    answerers = getattr(model, "answerers", ())
+    classes = answerers.values() if isinstance(answerers, dict) else answerers
+    return {cls.route or cls.method: cls for cls in classes if cls.about or with_steps}

@@ -10,6 +10,7 @@ MODEL is the folder of a run of `train`, a `.keras` file, a folder or a hub addr
 
 import json
 
+from bert_keras.checks import check_exists
 from bert_keras.cli import sources
 from bert_keras.cli.baseline import defined
 from bert_keras.cli.example_files import check_labelled, find_dataset
@@ -34,6 +35,7 @@ GROUPS = groups(*TASKS.values())
 def main(arguments):
     """Runs the command with the arguments after `evaluate`."""
     _, (source, path) = parse("evaluate", __doc__, GROUPS, arguments, "MODEL FILE")
+    check_exists(path, "FILE must be a file of labelled examples")
     model, _ = sources.load(source, command="evaluate")
     kind = _kind_of(source, model)
     # The flags of other kinds are unknown now.

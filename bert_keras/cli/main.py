@@ -40,12 +40,12 @@ import warnings
 import absl.flags
 
 from bert_keras.answers.answerer import Option
-from bert_keras.answers.catalog import ANSWERERS
+from bert_keras.answers.catalog import ANSWERERS, answerers_of
 from bert_keras.checks import check_exists, refuse_options
 from bert_keras.cli import serve, sources, text_rows
 from bert_keras.cli.options import LAYOUT, REQUIRED, TRACEBACK, parse, wants_help
 from bert_keras.datasets.conll import is_tagged
-from bert_keras.datasets.table import format_of
+from bert_keras.datasets.table import KINDS, format_of
 from bert_keras.version import __version__
 
 
@@ -293,8 +293,7 @@ def _model(name, flags, source):
     """Returns a model of a source, the answerer of a command, and the options of the answer."""
     passed = {x.name: flags[x.name].value for x in _own_flags(name) if flags[x.name].present}
     model, _ = sources.load(source, COMMANDS[name], command=name)
-    answerers = getattr(model, "answerers", ())
-    answerers = list(answerers.values() if isinstance(answerers, dict) else answerers)
+    answerers = answerers_of(model, with_steps=True).values()
     own = [cls for cls in answerers if _command_of(cls) == name and (cls.about or passed)]
     if not own:
         methods = " and ".join(cls.method for cls in answerers if cls.about) or "nothing"
@@ -317,9 +316,14 @@ def _output(name, flags):
     """Returns the path (`None` for standard output), whether a terminal shows it, and how."""
     path = None if flags.output == "-" else flags.output
     is_shown = path is None and sys.stdout.isatty()
-    if name == "embed" and not flags.output_format and str(path).endswith(".npy"):
+    ending = os.path.splitext(path or "")[1].lower()
+    if name == "embed" and not flags.output_format and ending == ".npy":
         return path, is_shown, "vectors"
-    output_format = flags.output_format or format_of(path or "", "text" if is_shown else "jsonl")
-    if output_format in ("tsv", "parquet", "excel"):
-        raise ValueError(f"Answers are text, JSON lines or CSV. Received: --output {path}.")
+    default = "text" if is_shown else "jsonl"
+    output_format = flags.output_format or KINDS.get(ending, ending) or default
+    if output_format not in (*FORMATS[:3], "json"):
+        raise ValueError(
+            "Answers are text, JSON lines or CSV, and vectors of `embed` may be .npy. Received: "
+            f"--output {path}. End its name with .txt, .jsonl or .csv, or pass --output_format."
+        )
     return path, is_shown, output_format

@@ -4,6 +4,7 @@ The type of a flag may also be `list`, for strings separated by commas, or a lis
 values of that type separated by commas.
 """
 
+import os
 import sys
 
 from absl import flags
@@ -52,6 +53,8 @@ def wants_help(arguments):
 def parse(command, about, groups, arguments, usage=""):
     """Returns the flags of a command and its other arguments, or prints its help and exits.
 
+    The folder of `--output` is made if it is missing.
+
     Args:
         command: str, for messages.
         about: str, the text that `-h` prints above the flags.
@@ -65,9 +68,9 @@ def parse(command, about, groups, arguments, usage=""):
 
     Raises:
         absl.flags.Error: a flag is unknown or missing, or its value is not allowed.
+        OSError: the folder of `--output` cannot be made.
         ValueError: there are more or fewer other arguments.
     """
-    arguments = [str(argument) for argument in arguments]
     values = flags.FlagValues()
     values.set_gnu_getopt(True)
     for title, options in groups.items():
@@ -85,6 +88,9 @@ def parse(command, about, groups, arguments, usage=""):
             f"Write `{f'{command} {usage}'.strip()}`; `{command} --help` lists flags. Received: "
             f"{' '.join(words) or 'nothing'}."
         )
+    # The folder is made now, since a command may compute for hours.
+    if folder := os.path.dirname(getattr(values, "output", None) or ""):
+        os.makedirs(folder, exist_ok=True)
     return values, words
 
 

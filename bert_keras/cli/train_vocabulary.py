@@ -7,7 +7,6 @@ Reads plain or gzip UTF-8 text, line by line. The same text gives the same vocab
 """
 
 import json
-import os
 
 from bert_keras.cli.options import REQUIRED, TRACEBACK, Option, parse
 from bert_keras.corpora import find_text_files, train_wordpiece
@@ -28,8 +27,6 @@ GROUPS = {"Flags": OPTIONS}
 def main(arguments):
     """Runs the command with the arguments after `vocabulary`."""
     flags, _ = parse("vocabulary", __doc__, GROUPS, arguments)
-    # Made now, since training may take hours.
-    os.makedirs(os.path.dirname(os.path.abspath(flags.output)), exist_ok=True)
     files = find_text_files(flags.input)
     vocabulary = train_wordpiece(
         files,

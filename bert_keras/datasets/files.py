@@ -69,8 +69,8 @@ def read_lines(
         encoding = encoding and codecs.lookup(encoding).name
     except LookupError as error:
         raise ValueError(
-            "`encoding` (--encoding) must be a name that Python knows, such as 'gb18030'. Received: "
-            f"{encoding!r}."
+            "`encoding` (--encoding) must be a name that Python knows, such as 'gb18030'. "
+            f"Received: {encoding!r}."
         ) from error
     with contextlib.ExitStack() as stack:
         stack.enter_context(reading(path, "Fetch or compress it again."))
@@ -126,7 +126,7 @@ def _refuse_binary(path, number, raw):
             f"{path} must be a text file. Received: the control character {found[0]!r} in line "
             f"{number}, which begins with {raw[:16]}, as in programs, pictures and archives. The "
             "name of a workbook must end in .xlsx, that of a Parquet file in .parquet. Save other "
-            "tables as CSV, and texts as plain text. If it is text in UTF-16, name its `encoding` (--encoding)."
+            "tables as CSV, texts as plain text. If it is UTF-16, name its `encoding` (--encoding)."
         )
 
 

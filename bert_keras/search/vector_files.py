@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_keras.answers.catalog import answerers_of
 from bert_keras.checks import as_texts, check_int, check_not_empty
 from bert_keras.engine.atomic_files import replacing
 from bert_keras.types import Path
@@ -54,9 +55,7 @@ def write_vectors(
     ```
     """
     check_int("batch_size", batch_size)
-    answerers = getattr(embedder, "answerers", ())
-    answerers = answerers.values() if isinstance(answerers, dict) else answerers
-    if "embed" not in {answerer.route or answerer.method for answerer in answerers}:
+    if "embed" not in answerers_of(embedder):
         raise ValueError(
             "Vectors are written by a `TextEmbedder`, or by an exported one. Received: "
             f"{type(embedder).__name__}. Call the `embed` of another embedder on one part of the "

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from bert_keras.answers.catalog import answerers_of
 from bert_keras.answers.prompts import USUAL, prompt_text, split_marker
 from bert_keras.engine import kernels
 from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
@@ -60,7 +61,7 @@ class Served:
 
     def fields(self, method):
         """Returns the `Field`s of a row for a method; `()` if it is no answer of the model."""
-        return getattr(_all_answerers(self.model).get(method), "fields", ())
+        return getattr(answerers_of(self.model, with_steps=True).get(method), "fields", ())
 
     @property
     def max_length(self):
@@ -152,18 +153,6 @@ class Served:
             is_on_cpu = is_program or not kernels.has_accelerator()
             options = {"batch_size": 8 if is_on_cpu else self.settings.max_batch, **options}
         return _computed(self.model, method, rows, **options)
-
-
-def answerers_of(model):
-    """Returns a model's answers, a dict from the names that a server has for them to answerers."""
-    return {name: cls for name, cls in _all_answerers(model).items() if cls.about}
-
-
-def _all_answerers(model):
-    """Returns a model's answers, and the answerers that are steps of others."""
-    answerers = getattr(model, "answerers", {})
-    classes = answerers.values() if isinstance(answerers, dict) else answerers
-    return {cls.route or cls.method: cls for cls in classes}
 
 
 def _computed(model, method, rows, **options):

@@ -92,7 +92,7 @@ def test_texts_come_from_arguments_files_and_standard_input(
     assert "from --input. Received both." in refused
     write("x.jsonl", [{"text": text} for text in TEXTS])
     write("x.csv", "id,review\n" + "".join(f"1,{text}\n" for text in TEXTS))
-    output = tmp_path / "answers.csv"
+    output = tmp_path / "new" / "answers.csv"
     for name, *options in (("x.txt",), ("x.jsonl",), ("x.csv", "--columns", "review")):
         source = ("classify", preset, "--input", tmp_path / name, *options)
         assert json_lines(command(*source, "--batch_size", 1)) == expected
@@ -342,6 +342,8 @@ def test_convert_asks_another_backend_for_its_format(
         (("classify", "PRESET", "a", "b", "c", "--columns", "x,y"), "one text each for x and y"),
         (("classify", "PRESET", "x", "--input_format", "csv"), "or from --input"),
         (("classify", "PRESET", "x", "--output", "x.tsv"), "text, JSON lines or CSV"),
+        (("embed", "PRESET", "x", "--output", "x.npz"), ".jsonl or .csv, or pass --output_format"),
+        (("classify", "PRESET", "x", "--output", "x.csv.gz"), "or pass --output_format"),
         (("classify", "PRESET", "x", "--labels", "a,b"), "named 'entailment'"),
         (
             ("classify", "PRESET", "x", "--hypothesis", "{}"),

@@ -863,11 +863,12 @@ def test_models_that_train_does_not_make_are_not_measured(preset):
     bert_keras.Reranker.from_preset(preset).save("reranker.keras")
     calls = {
         "a.tsv": "Write `evaluate",
+        "nowhere b.tsv": "FILE must be a file of labelled examples. Received: 'b.tsv', not found",
         f"{preset} a.tsv": "measures a TextCl",
         "reranker.keras a.tsv": "measures a TextCl.*a Reranker",
     }
     for source, words in calls.items():
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises((ValueError, FileNotFoundError), match=words):
             evaluate.main(source.split())
 
 
