@@ -257,7 +257,7 @@ def find_delimiter(
         number, line, delimiter = number + 1, next(lines, ""), delimiter or found[1]
     delimiter = _guess_delimiter(line, kind, names) if delimiter is None else delimiter
     if not isinstance(delimiter, str) or len(delimiter) != 1:
-        raise ValueError(f"`delimiter` must be one character. Received: {delimiter!r}")
+        raise ValueError(f"`delimiter` (--separator) must be a character. Received: {delimiter!r}.")
     return (number, line), delimiter
 
 
@@ -284,7 +284,7 @@ def _rows_of_text(path, first, lines, delimiter, quoting):
         raise ValueError(
             f"{path}, {place}: the row that begins here is not CSV ({error}). Look for a quotation "
             "mark that is never closed, or for a carriage return (\\r) outside of quotation marks; "
-            "or read it with `quoting=False`."
+            "or read it with `quoting=False` (--noquoting)."
         ) from error
 
 

@@ -236,7 +236,7 @@ SCORES = columns("0", "1", problem_type="regression", score_range=(0.0, 5.0))
         ("a.csv", WESTERN, {"encoding": "cp0"}, "a name that Python knows.*'cp0'"),
         ("a.csv", WESTERN, {"encoding": "gbk"}, "line 2, byte 14: 0xe9 is not GBK"),
         ("a.csv", "text,label,label\na,x,y\n", {}, "more than one column 'label'"),
-        ("a.csv", 'text,label\n"a,yes\n', {}, "line 2: .*never closed, or .*quoting=False"),
+        ("a.csv", 'text,label\n"a,yes\n', {}, "line 2: .*never closed, or .*--noquoting"),
         ("a.csv", 'text,label\n"say \\"hi\\"",yes\n', {}, "line 2: .*is not CSV"),
         ("a.csv", 'text, label\n"b", yes\n"a", "b, c"\n', {}, "line 3: .* not 3"),
         ("a.json", '{"text": {"0": "a"}, "label": {"0": 1}}\n{"text": 1}\n', {}, "line 2: .*keys"),

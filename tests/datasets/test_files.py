@@ -38,7 +38,11 @@ def test_json_lines_carry_line_numbers_and_skip_blank_lines(write):
     ("read", "content", "message"),
     [
         (read_lines, "one\ntwo".encode("utf-16") + b"\x00", "cannot be read .*utf-16.*byte 0x00"),
-        (read_lines, "plain".encode("utf-16-le"), "line 1, .*is UTF-16, name its `encoding` .--encoding"),
+        (
+            read_lines,
+            "plain".encode("utf-16-le"),
+            "line 1, .*is UTF-16, name its `encoding` .--encoding",
+        ),
         (read_lines, gzip.compress(b"text\n" * 10000)[:-20], "cannot be read .*EOF.* compress it"),
         (read_lines, gzip.compress(b"text\n")[:-8] + b"x" * 8, "cannot be read .*GzipF.* compress"),
         (

@@ -84,7 +84,7 @@ def test_rows_know_the_line_on_which_they_begin(write):
         ("t.tsv", "", {}, "t.tsv is empty"),
         ("t.tsv", "\n\r\n", {}, "t.tsv is empty"),
         ("t.tsv", "\ufeff", {}, "t.tsv is empty"),
-        ("t.tsv", "a\n", {"delimiter": "||"}, "`delimiter` must be one character"),
+        ("t.tsv", "a\n", {"delimiter": "||"}, "--separator.* must be a character"),
     ],
 )
 def test_tables_and_arguments_that_are_refused(write, name, content, options, message):
