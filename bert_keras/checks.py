@@ -132,6 +132,24 @@ def check_shape(name, array, shape, kinds="", advice=""):
     raise ValueError(f"{name} must {rule}. Received: {received}.{_last(advice)}")
 
 
+def as_array(name, values, advice="", convert=np.asarray):
+    """Returns `values` as an array; raises `ValueError` if its rows differ in length.
+
+    Args:
+        name: str, the subject of the message, such as `"Labels"`.
+        values: array, or nested lists.
+        advice: str, what to do; the last sentence of the message.
+        convert: function that makes the array.
+    """
+    try:
+        return convert(values)
+    except ValueError:
+        raise ValueError(
+            f"{name} must have rows of equal length. Received rows of different lengths: "
+            f"{values!r:.80}.{_last(advice)}"
+        ) from None
+
+
 def check_same_length(rule, advice="", **columns):
     """Raises `ValueError` unless all columns have the same length.
 

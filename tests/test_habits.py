@@ -51,6 +51,14 @@ def traced_once():
 # Arguments
 
 
+@pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
+def test_arguments_by_position_have_keras_s_order(method):
+    ours, theirs = (inspect.signature(getattr(x, method)) for x in (bert_keras.Task, keras.Model))
+    kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+    names = [[n for n, p in s.parameters.items() if p.kind not in kinds] for s in (ours, theirs)]
+    assert names[0] == names[1]
+
+
 def test_arguments_of_the_backbone_are_passed_separately(tmp_path):
     tiny_backbone().save_to_preset(tmp_path)
     options = {"preprocessor": None, "dropout": 0.3, "dtype": "float16"}

@@ -64,12 +64,12 @@ def split_indices(
     by_stratum = collections.defaultdict(list)
     for key in sorted(groups, key=lambda key: _hash(seed, key)):
         by_stratum[strata[groups[key][0]]].append(groups[key])
-    test, count = [], 0
-    for members in by_stratum.values():
-        # What rounding takes from a stratum, it gives to the next.
-        end = count + sum(map(len, members))
-        left = round(num_test * end / len(keys)) - round(num_test * count / len(keys))
-        count = end
+    sizes = np.array([sum(map(len, members)) for members in by_stratum.values()], "int64")
+    # As scikit-learn does, what rounding down leaves goes to the largest remainders.
+    counts, remainders = np.divmod(num_test * sizes, len(keys))
+    counts[np.argsort(-remainders, kind="stable")[: num_test - counts.sum()]] += 1
+    test = []
+    for members, left in zip(by_stratum.values(), counts, strict=True):
         for group in members:
             if len(group) <= left:
                 left -= len(group)

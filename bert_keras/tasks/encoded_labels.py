@@ -6,6 +6,7 @@ import numpy as np
 from keras import ops
 
 from bert_keras.checks import (
+    as_array,
     as_column,
     check_choice,
     check_int,
@@ -250,14 +251,11 @@ def as_label_array(labels, what="label"):
                 f"The {what}s must be all strings or all numbers. Received {value!r} at the index "
                 f"{row}, and {values[0]!r} at the index 0."
             )
-    try:
-        return np.array(values).reshape(array.shape) if values else array
-    except ValueError:
-        raise ValueError(
-            "Each example must have one label. Received rows of different lengths. For several "
-            "labels per example, pass a matrix of 0 and 1, (num_examples, num_classes), or lists "
-            "of names if the task has label_names."
-        ) from None
+    advice = (
+        "For several labels per example, pass a matrix of 0 and 1, (num_examples, num_classes), or "
+        "lists of names if the task has label_names."
+    )
+    return as_array("Labels", values, advice).reshape(array.shape) if values else array
 
 
 def class_weight_by_index(task, class_weight, columns):

@@ -19,7 +19,7 @@ from bert_keras.tasks.text_classifier import TextClassifier
 from bert_keras.tasks.text_embedder import TextEmbedder
 from bert_keras.tasks.user_columns import is_columns, normalize_columns
 from bert_keras.training.schedules import RATE
-from bert_keras.types import Data, Labels, Pooling, TaskOptions
+from bert_keras.types import Data, Labels, Pooling, TaskOptions, Verbose
 
 # Pairs of an epoch by default: at BERT's rate of 5e-5, and the fewest at a higher rate.
 _NUM_PAIRS, _LEAST_PAIRS = 640, 160
@@ -92,6 +92,7 @@ class FewShotClassifier(TextClassifier):
         y: Labels | None = None,
         batch_size: int | None = None,
         epochs: int | None = None,
+        verbose: Verbose = "auto",
         *,
         num_pairs: int | None = None,
         **kwargs: Any,
@@ -109,7 +110,8 @@ class FewShotClassifier(TextClassifier):
             epochs: int, passes over the pairs, 1 by default.
             num_pairs: int, how many pairs begin with each text, at least 1. By default there are
                 about 640 pairs in all at a rate of 5e-5, and about 160 at 2e-4 or more.
-            **kwargs: `verbose` and `callbacks`, see `keras.Model.fit`.
+            verbose: see `keras.Model.fit`.
+            **kwargs: `callbacks`, see `keras.Model.fit`.
 
         Returns:
             The `keras.callbacks.History` of the first phase, empty for `frozen="backbone"`.
@@ -118,7 +120,7 @@ class FewShotClassifier(TextClassifier):
             TypeError: `x` is not one column of texts, or an argument is unknown.
             ValueError: a class has no text, or labels do not fit; before any compute.
         """
-        if unknown := sorted(kwargs.keys() - {"verbose", "callbacks"}):
+        if unknown := sorted(kwargs.keys() - {"callbacks"}):
             raise TypeError(
                 "FewShotClassifier.fit takes texts, labels, `batch_size`, `epochs`, `num_pairs`, "
                 f"`verbose` and `callbacks`. Received also: {', '.join(unknown)}. A TextClassifier "
@@ -146,8 +148,8 @@ class FewShotClassifier(TextClassifier):
             embedder.few_groups_are_meant = True
             embedder.recipe = copy.copy(self.recipe)
             embedder.compile_with(self.recipe.fresh_optimizer(self))
-            sizes = {"batch_size": batch_size or 16, "epochs": 1 if epochs is None else epochs}
-            history = embedder.fit(tuple(columns), labels[first], **sizes, **kwargs)
+            sizes = (batch_size or 16, 1 if epochs is None else epochs)
+            history = embedder.fit(tuple(columns), labels[first], *sizes, verbose, **kwargs)
         vectors = embedder.predict(texts, verbose=0)
         self.head.dense.set_weights(logistic_regression(vectors, labels, self.num_classes))
         return history

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bert_keras.answers.classes import log_softmax
 from bert_keras.answers.tokens import MaskAnswerer, MaskIdsAnswerer, MaskRows
-from bert_keras.checks import check_shape, check_type, raise_at_first, refuse_options
+from bert_keras.checks import as_array, check_shape, check_type, raise_at_first, refuse_options
 from bert_keras.heads.masked_tokens import HEAD_OPTIONS, OF_VOCABULARY, MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
@@ -178,12 +178,13 @@ class MaskedLM(Task):
         Raises:
             ValueError: a label is not an id of the vocabulary.
         """
-        labels, last_id = np.asarray(labels), self.backbone.vocabulary_size - 1
+        name, last_id = "Labels of masked tokens", self.backbone.vocabulary_size - 1
+        fill = "Give positions to ignore any id and weight 0."
+        labels = as_array(name, labels, fill)
         advice = "They are the ids that stood there. Texts need no labels: `fit` masks them."
-        check_shape("Labels of masked tokens", labels, ("batch", "num_predictions"), "iu", advice)
-        advice = "Give positions to ignore any id and weight 0."
+        check_shape(name, labels, ("batch", "num_predictions"), "iu", advice)
         wrong = (labels < 0) | (labels > last_id)
-        raise_at_first(wrong, labels, f"Labels must be ids from 0 to {last_id}", advice)
+        raise_at_first(wrong, labels, f"Labels must be ids from 0 to {last_id}", fill)
         return labels.astype("int32")
 
     # Texts to masked batches

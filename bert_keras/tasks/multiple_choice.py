@@ -8,11 +8,7 @@ import numpy as np
 from keras import ops
 
 from bert_keras.answers.classes import ChoiceAnswerer
-from bert_keras.checks import (
-    check_shape,
-    raise_at_first,
-    refuse_smoothing,
-)
+from bert_keras.checks import as_array, check_shape, raise_at_first, refuse_smoothing
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.inputs import PADDING_MASK, TOKEN_IDS
 from bert_keras.metrics.label_kinds import LabelKind
@@ -127,7 +123,7 @@ class MultipleChoice(Task):
         Raises:
             ValueError: a label is not an int, or probabilities do not sum to 1.
         """
-        labels = one_column(np.asarray(labels))
+        labels = one_column(as_array("Labels", labels))
         if labels.ndim == 2:
             return shares(labels)
         advice = "Each is the position of the right choice."

@@ -4,11 +4,10 @@ import types
 from typing import Any, Unpack
 
 import keras
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bert_keras.answers.classes import NextSentenceAnswerer
-from bert_keras.checks import check_shape, raise_at_first
+from bert_keras.checks import as_array, check_shape, raise_at_first
 from bert_keras.heads.sequence import SequenceHead
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.tasks.encoded_labels import one_column, shares
@@ -109,7 +108,7 @@ def encode_next_labels(labels: ArrayLike) -> NDArray[Any]:
     Raises:
         ValueError: a label is anything else; bools too, since `True` would mean "is random".
     """
-    labels = one_column(np.asarray(labels))
+    labels = one_column(as_array("Labels of next sentences", labels))
     if labels.ndim == 2 and labels.shape[1] == 2:
         return shares(labels)
     name, advice = "Labels of next sentences", "0 is next, 1 is random."

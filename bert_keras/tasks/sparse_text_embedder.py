@@ -10,6 +10,7 @@ from keras import ops
 
 from bert_keras.answers.text_vectors import SparseAnswerer
 from bert_keras.checks import (
+    as_array,
     check_bool,
     check_number,
     check_shape,
@@ -124,7 +125,8 @@ class SparseTextEmbedder(Embedder):
         self.log_twice = check_bool("log_twice", log_twice)
         self.query_weights = check_query_weights(query_weights, self.tokenizer)
         advice = "Pass two numbers, for queries and for documents; (0, 0) for none."
-        check_shape("`regularization`", np.asarray(regularization), (2,), "iuf", advice)
+        factors = as_array("`regularization`", regularization, advice)
+        check_shape("`regularization`", factors, (2,), "iuf", advice)
         self.regularization = tuple(
             float(check_number("regularization", x)) for x in regularization
         )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bert_keras.answers.answerer import Answerer
 from bert_keras.checks import (
+    as_array,
     as_str,
     check_has_labels,
     check_int,
@@ -495,20 +496,20 @@ class Task(AdaptedTask, BuiltModel):
         y: Labels | None = None,
         batch_size: int | None = None,
         epochs: int | None = None,
-        *,
-        validation_data: Any = None,
+        verbose: Verbose = "auto",
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
         validation_split: float = 0.0,
-        sample_weight: Weights | None = None,
+        validation_data: Any = None,
         shuffle: bool = True,
+        class_weight: Mapping[int, float] | Literal["balanced"] | None = None,
+        sample_weight: Weights | None = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
-        validation_batch_size: int | None = None,
-        bucket_window: int | None = None,
-        class_weight: Mapping[int, float] | Literal["balanced"] | None = None,
-        callbacks: Sequence[keras.callbacks.Callback] | None = None,
-        verbose: Verbose = "auto",
         validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
         validation_freq: int = 1,
+        *,
+        bucket_window: int | None = None,
         **unknown: Never,
     ) -> keras.callbacks.History:
         """Trains, from raw text or from ready inputs, like `keras.Model.fit`.
@@ -639,8 +640,8 @@ class Task(AdaptedTask, BuiltModel):
         x: Data | None = None,
         y: Labels | None = None,
         batch_size: int | None = None,
-        sample_weight: Weights | None = None,
         verbose: Verbose = "auto",
+        sample_weight: Weights | None = None,
         steps: int | None = None,
         callbacks: Sequence[keras.callbacks.Callback] | None = None,
         return_dict: bool = False,
@@ -737,7 +738,9 @@ class Task(AdaptedTask, BuiltModel):
             sample_weight = check_labels_and_weights(self, x, y, sample_weight)
             return self.encode_texts(x, y, sample_weight, training)
         check_keys(x, self.input_names, self.further_inputs)
-        inputs = {name: keras.ops.convert_to_numpy(value) for name, value in x.items()}
+        inputs, advice = {}, "Pad them to one length, with 0 in the padding_mask."
+        for name, value in x.items():
+            inputs[name] = as_array(f"`{name}`", value, advice, keras.ops.convert_to_numpy)
         sample_weight = check_labels_and_weights(self, inputs, y, sample_weight)
         self.check_arrays(inputs)
         labels = self.encode_ready_labels(y, inputs) if training else None

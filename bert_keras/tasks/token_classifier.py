@@ -17,6 +17,7 @@ from bert_keras.answers.tagged_texts import (
 )
 from bert_keras.answers.viterbi import best_tags
 from bert_keras.checks import (
+    as_array,
     as_column,
     check_choice,
     check_int,
@@ -226,7 +227,8 @@ class TokenClassifier(Task):
         Raises:
             ValueError: the shape does not fit, or a label is not a class.
         """
-        labels = np.asarray(labels)
+        advice = "Fill up rows with label 0, and pass `sample_weight` 0 there."
+        labels = as_array("Labels of ready inputs", labels, advice)
         if labels.ndim == 3 and labels.dtype.kind in "iuf":
             # A position without a label, of `sample_weight` 0, may have zeros.
             rows = labels.reshape(-1, labels.shape[-1]).astype("float32")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.model_selection import train_test_split
 
 from bert_keras.datasets import LabelledTexts, count_shared_texts, split_examples, split_indices
 from bert_keras.datasets.split import normalize_text
@@ -41,6 +42,19 @@ def test_strata_keep_their_shares_and_the_size_is_exact():
     assert collections.Counter(strata[i] for i in test) == {"rare": 20, "common": 180}
     train, test = split_indices(texts, 0.3333, strata=strata)
     assert len(test) == 333
+
+
+@pytest.mark.parametrize("sizes", [(4, 22, 4), (14, 18, 14, 14), (3, 27), (11, 12, 13, 14)])
+def test_each_stratum_has_as_many_test_examples_as_in_scikit_learn(sizes):
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    options = {"test_size": len(labels) // 10, "stratify": labels, "random_state": 0}
+    _, expected = train_test_split(np.arange(len(labels)), **options)
+    for seed in range(9):
+        texts = [f"sentence {number}" for number in range(len(labels))]
+        _, test = split_indices(texts, len(labels) // 10, seed, labels.tolist())
+        # scikit-learn draws among equal remainders by lot.
+        ours, theirs = (np.bincount(labels[x], minlength=len(sizes)) for x in (test, expected))
+        assert sorted(ours) == sorted(theirs)
 
 
 def test_the_split_depends_on_the_text_and_not_on_its_place():

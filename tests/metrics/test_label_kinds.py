@@ -330,7 +330,7 @@ def test_weights_count_as_in_scikit_learn():
     used = km.Precision(name="used")
     used.update_state([0.0], [1.0])  # As by another model: its counts do not stay.
     task.compile(weighted_metrics=[*names, used])
-    found = task.evaluate(WORDS, data.y, 20, weights, verbose=0, return_dict=True)
+    found = task.evaluate(WORDS, data.y, 20, 0, weights, return_dict=True)
     assert found["used"] == found["precision"]
     options = {"sample_weight": weights}
     classes, shares = (data.y, data.pred), (data.y, data.shares)

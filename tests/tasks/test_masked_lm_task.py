@@ -145,6 +145,7 @@ test_what_does_not_fit_is_refused = refusals(
     (lambda m: m.fill_mask("[MASK]", top_k=0), "top_k"),
     (lambda m: m.score(["a", "a " * 15]), "must fit whole.*index 1"),
     (lambda m: m.fit(random_inputs(), np.full((3, 2), 99)), "ids from 0 to"),
+    (lambda m: m.fit(random_inputs(), [[5, 6], [5], [6]]), "rows of different.*Give positions"),
     (lambda m: m.fit(random_inputs(), np.zeros(3, int)), "shape"),
     (
         lambda m: m.predict({**random_inputs(), "mask_positions": np.full((3, 2), 9)}),

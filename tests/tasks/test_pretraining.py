@@ -45,7 +45,7 @@ def test_it_keeps_the_contract_of_tasks(tmp_path):
 
 def test_the_loss_is_the_mean_mlm_plus_the_mean_nsp():
     model, (inputs, labels, weights) = tiny_model(), batch()
-    results = model.evaluate(inputs, labels, 6, weights, verbose=0, return_dict=True)
+    results = model.evaluate(inputs, labels, 6, 0, weights, return_dict=True)
     outputs = model.predict(inputs, verbose=0)
     of_tokens = (x["masked_lm"] for x in (labels, outputs, weights))
     masked_lm = check_token_metrics(results, *of_tokens, prefix="masked_lm_")

@@ -231,6 +231,7 @@ def test_folders_with_weights_for_queries_are_read_and_written(tmp_path):
         ({"query_weights": {"a": -1.0}}, "from 0"),
         ({"query_weights": {"a": "b"}}, "must be numbers"),
         ({"regularization": 1.0}, "two numbers"),
+        ({"regularization": [[1], [2, 3]]}, "different lengths.*two numbers"),
         ({"regularization": (1.0, -1.0)}, "regularization"),
         ({"log_twice": 1}, "log_twice"),
         ({"head_options": {"dropout": 0}}, "head_options"),

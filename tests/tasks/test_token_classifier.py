@@ -400,6 +400,8 @@ test_what_does_not_fit_is_refused = refusals(
         TypeError,
         "`evaluate_tags` has no argument 'batch'",
     ),
+    (lambda t: t.evaluate(ready_inputs(2, 3), [[0, 1, 2], [0]]), "of different.*Fill up rows"),
+    (lambda t: t.evaluate({"token_ids": [[5, 6], [5]]}, [[0], [0]]), "`token_ids` .*Pad them"),
     (lambda t: t.fit(SENTENCES[:1], [None]), TypeError, "Drop the rows with missing values"),
     (lambda t: tiny_tagger(t.backbone, crf=True).compile(label_smoothing=0.1), "smooth"),
     (
