@@ -23,9 +23,8 @@ WEIGHTS_FILE = "model.safetensors"
 
 # The format's dtypes that NumPy has, and bfloat16. `presets.tensors` imports `ml_dtypes` (a
 # dependency of Keras), which adds bfloat16 to NumPy, where the safetensors package finds it.
-_DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
-_DTYPES |= {f"{k[0].upper()}{n}": f"{k}{n}" for k in ("int", "uint") for n in (64, 32, 16, 8)}
-_DTYPES["BOOL"] = "bool"
+_DTYPES = ("F64", "F32", "F16", "BF16", "BOOL")
+_DTYPES += ("I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8")
 
 
 def read_safetensors(source: str | os.PathLike) -> Tensors:
@@ -79,13 +78,10 @@ def write_safetensors(
         metadata: dict of str, more text for the header.
 
     Raises:
-        ValueError: an array holds objects or text.
         FileNotFoundError: the folder does not exist.
         OSError: the file cannot be written, see `bert_keras.engine.atomic_files.replacing`.
     """
     arrays = {name: np.asarray(value, order="C") for name, value in tensors.items()}
-    for name, array in arrays.items():
-        check_choice(f"dtype` of `{name}", array.dtype.name, _DTYPES.values(), "Use `astype`.")
     # Without the first text in its header, transformers does not load a file.
     metadata = {"format": "pt", **(metadata or {})}
     with replacing(path) as temporary:

@@ -209,19 +209,6 @@ class TestWriting:
         for name, expected in layouts.items():
             np.testing.assert_array_equal(checkpoint[name], expected)
 
-    @pytest.mark.parametrize(
-        "tensors, message",
-        [
-            ({"a": np.array(["text"])}, "`dtype` of `a`.*str"),
-            ({"a": np.array([object()])}, "object"),
-            ({"a": np.ones(2, "complex64")}, "complex64"),
-        ],
-    )
-    def test_an_unsupported_dtype_is_refused_before_writing(self, tmp_path, tensors, message):
-        with pytest.raises(ValueError, match=message):
-            write_safetensors(tmp_path / FILE, tensors)
-        assert os.listdir(tmp_path) == []
-
     def test_a_missing_folder_is_named(self, tmp_path):
         with pytest.raises(FileNotFoundError, match="nowhere"):
             write_safetensors(tmp_path / "nowhere" / FILE, {"a": np.ones(2)})
