@@ -96,9 +96,8 @@ def read_modules(config, root, folder, modules):
             f"{denses} in {root / 'modules.json'}. Two linear layers without an activation between "
             "them are one: multiply their weights, and leave the second out of modules.json."
         )
-    path = folders["Dense"] / "config.json"
     allowed = {"activation_function": (_IDENTITY,), "use_residual": (False,), "bias": (False,)}
-    check_settings(path, read_json(path, dict), allowed)
+    read_module(folders["Dense"], allowed)
     if "query_prefix" in config or config.get("model_type") == "ColBERT":
         return _read_pylate(config)
     prompts = config.get("prompts") or {}
@@ -120,9 +119,8 @@ def read_modules(config, root, folder, modules):
         )
     mask = {}
     if "MultiVectorMask" in folders:
-        path = folders["MultiVectorMask"] / "config.json"
         allowed = {"skiplist_tasks": (None, ["document"]), "keep_only_token_ids": (None,)}
-        mask = check_settings(path, read_json(path), allowed)
+        mask = read_module(folders["MultiVectorMask"], allowed)
     return {
         "query_marker": prompts.get("query") or "",
         "document_marker": prompts.get("document") or "",
@@ -228,6 +226,12 @@ def write_dense(folder, task, units, has_bias, **config):
     names = {"head/dense/kernel": "linear.weight", "head/dense/bias": "linear.bias"}
     tensors = {names[path]: array.T for path, array in arrays_of(head_weights(task)).items()}
     write_module(folder, sizes | config, tensors)
+
+
+def read_module(folder, allowed, advice=""):
+    """Returns the settings of a module, see `check_settings`."""
+    path = folder / "config.json"
+    return check_settings(path, read_json(path), allowed, advice)
 
 
 def write_module(folder, config, tensors=None):

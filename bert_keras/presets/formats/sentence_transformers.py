@@ -265,34 +265,31 @@ def _kinds(modules):
 
 
 def _read_splade(folder):
-    path = folder / "config.json"
     allowed = {"pooling_strategy": ("max",), "activation_function": tuple(_LOG_TWICE)}
-    config = check_settings(path, read_json(path), allowed)
-    return {"log_twice": _LOG_TWICE[config.get("activation_function", "relu")]}
+    name = late.read_module(folder, allowed).get("activation_function", "relu")
+    return {"log_twice": _LOG_TWICE[name]}
 
 
 def _read_pooling(folder):
-    path = folder / "config.json"
     advice = "Embedders pool the prompt's tokens too."
-    config = check_settings(path, read_json(path), {"include_prompt": (True,)}, advice)
+    config = late.read_module(folder, {"include_prompt": (True,)}, advice)
     modes = config.get("pooling_mode")
     if modes is None:
         flags = [key for key, is_on in config.items() if key.startswith(_FLAG) and is_on]
         modes = [_OLD_FLAGS.get(flag, flag) for flag in flags] or ["mean"]
     modes = [modes] if isinstance(modes, str) else modes
     advice = "Pass both `pooling` and `normalize` to use others than those of its training."
-    return check_choice(f"pooling` in `{path}", modes, [[name] for name in _POOLINGS], advice)[0]
+    return check_choice(f"pooling` in `{folder}", modes, [[name] for name in _POOLINGS], advice)[0]
 
 
 def _read_projection(folder):
     """Returns the options of the dense layer in a folder; `units` follows from its weights."""
-    path = folder / "config.json"
     allowed = {"module_input_name": ("sentence_embedding",), "use_residual": (False,)}
-    config = check_settings(path, read_json(path), allowed)
+    config = late.read_module(folder, allowed)
     shapes = hub.read_weights(folder).shapes
     return {
         "units": shapes.get("linear.weight", (0,))[0],
-        "activation": hub.read_activation(config.get("activation_function", "torch.Tanh"), path),
+        "activation": hub.read_activation(config.get("activation_function", "torch.Tanh"), folder),
         "use_bias": "linear.bias" in shapes,
     }
 
