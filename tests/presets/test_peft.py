@@ -11,7 +11,7 @@ from foreign import bert_of_transformers, inputs, outputs_of, write_hugging_face
 import bert_keras
 from bert_keras.presets.assign import by_path, head_weights
 
-RANK, ALPHA, NUM_CLASSES = 3, 6, 4
+RANK, ALPHA, NUM_CLASSES = 4, 6, 4
 LAYER = "base_model.model.bert.encoder.layer"
 TARGETS = {
     "query": "attention.self.query",
@@ -82,9 +82,12 @@ def weights_of(task):
 
 @pytest.mark.filterwarnings("ignore:.*start at random")
 class TestPeft:
-    @pytest.mark.parametrize("which", ["folder", "file", "pickle", "names of older versions"])
+    @pytest.mark.parametrize(
+        "which",
+        ["folder", "file", "pickle", "names of older versions", "whole layer", "stabilized rank"],
+    )
     def test_adapters_and_head_are_read(self, task, tmp_path, which):
-        model, tensors = adapted()
+        (model, tensors), changes = adapted(), {}
         if which == "names of older versions":
             tensors = {
                 name.replace("lora_A.", "lora_A.default.").replace(
@@ -92,7 +95,12 @@ class TestPeft:
                 ): x
                 for name, x in tensors.items()
             }
-        write_peft(tmp_path / "a", tensors)
+        if which == "whole layer":
+            kernel = model.bert.pooler.dense.weight.data.mul_(0.5)
+            tensors["base_model.model.bert.pooler.dense.weight"] = kernel.numpy()
+        if which == "stabilized rank":
+            changes = {"use_rslora": True, "lora_alpha": ALPHA / RANK**0.5}
+        write_peft(tmp_path / "a", tensors, **changes)
         path = tmp_path / "a"
         if which == "file":
             path /= "adapter_model.safetensors"
@@ -121,27 +129,6 @@ class TestPeft:
         found = to_numpy(task.backbone(inputs())["pooled_output"])
         expected = outputs_of(model.bert)["pooler_output"]
         np.testing.assert_allclose(found, expected, atol=1e-5)
-
-    def test_a_layer_of_the_backbone_may_be_saved_whole(self, task, tmp_path):
-        model, tensors = adapted()
-        name = "bert.pooler.dense.weight"
-        model.state_dict()[name].mul_(0.5)
-        tensors[f"base_model.model.{name}"] = model.state_dict()[name].numpy()
-        write_peft(tmp_path / "a", tensors, modules_to_save=["classifier", "pooler"])
-        task.load_adapters(tmp_path / "a")
-        expected = outputs_of(model)["logits"]
-        np.testing.assert_allclose(task.predict(inputs(), verbose=0), expected, atol=1e-5)
-
-    def test_rank_stabilized_adapters_have_another_scale(self, base, tmp_path):
-        model, tensors = adapted()
-        alpha = ALPHA / RANK**0.5
-        write_peft(tmp_path / "a", tensors, use_rslora=True, lora_alpha=alpha)
-        task = bert_keras.TextClassifier.from_preset(
-            base, **{**OPTIONS, "lora_alpha": alpha * RANK**0.5}
-        )
-        task.load_adapters(tmp_path / "a")
-        expected = outputs_of(model)["logits"]
-        np.testing.assert_allclose(task.predict(inputs(), verbose=0), expected, atol=1e-5)
 
     @pytest.mark.parametrize(
         ("changes", "message"),
