@@ -234,11 +234,11 @@ class Tokenizer(TextEncoder):
 
         A tokenizer.json defines the tokenizer. Without it, vocab.txt makes a WordPiece tokenizer,
         vocab.json with merges.txt a byte-pair one, and a SentencePiece file a Unigram one. Roles
-        and settings come, in this order, from `overrides`, tokenizer_config.json,
-        special_tokens_map.json and tokenizer.json; `do_lower_case` of sentence-transformers
-        lowercases what the tokenizer of a folder reads. If none of them says whether WordPiece
-        lowercases, the vocabulary does: one without upper-case letters was made from lowercased
-        text.
+        and settings come, in this order, from `overrides`, special_tokens_map.json (only beside a
+        tokenizer_config.json without `added_tokens_decoder`), tokenizer_config.json and
+        tokenizer.json; `do_lower_case` of sentence-transformers lowercases what the tokenizer of a
+        folder reads. If none of them says whether WordPiece lowercases, the vocabulary does: one
+        without upper-case letters was made from lowercased text.
 
         Args:
             source: path of a folder or of one of these files.

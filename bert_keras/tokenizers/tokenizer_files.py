@@ -322,6 +322,8 @@ def _read_configs(folder):
     path = folder / _SETTINGS[0]
     config, tokens = _read_first(folder, _SETTINGS[:1])[1], _read_first(folder, _SETTINGS[1:])[1]
     model = _read_first(folder, _MODEL_CONFIGS)[1]
+    # Newer folders say everything in the first file, and the second one does not count.
+    tokens = {} if "added_tokens_decoder" in config else tokens
     _check_keys(config, tokens, folder)
     kind = config.get("tokenizer_class")
     names = f"{kind} {model.get('model_type')}".lower()
@@ -346,7 +348,7 @@ def _read_configs(folder):
         if flag is not None and not (is_literal and theirs in _NORMALIZER_FLAGS):
             settings[ours] = flag != (theirs == "keep_accents")
     for theirs, ours in _NAMED.items():
-        token = config.get(theirs) or tokens.get(theirs)
+        token = tokens.get(theirs) or config.get(theirs)
         token = token.get("content", token) if isinstance(token, dict) else token
         if isinstance(token, str):
             settings[ours] = token
@@ -375,9 +377,8 @@ def _check_keys(config, tokens, folder):
     check_settings(path, config, fixed, f"{advice}and leave the key out.")
     unknown = config.keys() - FIXED_KEYS.keys() - READ_KEYS - OTHER_KEYS
     _check_known(unknown, path, "transformers")
-    if not config.get("added_tokens_decoder"):  # Otherwise the other file does not count.
-        unknown = tokens.keys() - _NAMED.keys() - {*_FURTHER}
-        _check_known(unknown, folder / _SETTINGS[1], "transformers")
+    unknown = tokens.keys() - _NAMED.keys() - {*_FURTHER}
+    _check_known(unknown, folder / _SETTINGS[1], "transformers")
     code = config.get("auto_map")
     code = code.get("AutoTokenizer") if isinstance(code, dict) else code
     if code:
@@ -417,11 +418,11 @@ def _read_added(folder, config, special, named):
     """Returns the tokens that files add to a vocabulary, and the ids that the files name.
 
     Newer folders describe added tokens in tokenizer_config.json, older ones in added_tokens.json
-    and special_tokens_map.json, which then do not count.
+    and special_tokens_map.json.
     """
     path, old_path = folder / _SETTINGS[0], folder / "added_tokens.json"
     decoder = config.get("added_tokens_decoder") or {}
-    lists = [files.get(name) for files in (config, {} if decoder else special) for name in _FURTHER]
+    lists = [file.get(name) for file in (config, special) for name in _FURTHER]
     further = next(filter(None, lists), [])
     further = [*further.values()] if isinstance(further, dict) else further
     is_dict = isinstance(decoder, dict) and all(map(str.isdecimal, decoder))

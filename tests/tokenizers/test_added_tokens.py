@@ -65,7 +65,12 @@ FILES = {
         "added_tokens.json": {"New York": size, "covid": size + 1, "[E2]": size + 2},
         "special_tokens_map.json": {"additional_special_tokens": ["[E2]", "[unused1]"]},
     },
-    "map": lambda size: {"special_tokens_map.json": {"additional_special_tokens": ["[E1]"]}},
+    "map": lambda size: {
+        "special_tokens_map.json": {
+            "additional_special_tokens": ["[E1]"],
+            "mask_token": {"content": "[E1]", "lstrip": False},
+        }
+    },
     "config of dicts": lambda size: {
         "tokenizer_config.json": {
             "additional_special_tokens": [
@@ -113,6 +118,7 @@ def test_added_tokens_equal_hugging_faces(tmp_path, make, name, has_json):
         write_json(tmp_path / file, own | content)
     ours = Tokenizer.load(tmp_path)
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert ours.mask_token_id == theirs.mask_token_id
     for text in TEXTS:
         assert ours(text) == theirs(text, add_special_tokens=False)["input_ids"], text
     ours.save(tmp_path / "saved")

