@@ -68,8 +68,18 @@ def write(model: keras.Model, path: str, verbose: bool | None = None) -> None:
 
 def program_of(model: keras.Model) -> Callable[..., dict[str, Any]]:
     """Returns a function from string tensors `(batch,)`, texts and pairs, to a dict of answers."""
+    import tensorflow as tf
+
     preprocess = GraphPreprocessor(model.preprocessor)
-    return lambda *texts: _answers(model, model(preprocess(*texts), training=False))
+    # As `predict` does, a reranker puts its prompt before queries.
+    prompted = getattr(model.answerer(), "prompted", None)
+    [before] = prompted([""]) if prompted else [""]
+
+    def program(texts, *pairs):
+        inputs = preprocess(tf.strings.join([before, texts]), *pairs)
+        return _answers(model, model(inputs, training=False))
+
+    return program
 
 
 def _answers(model, outputs):
@@ -80,11 +90,12 @@ def _answers(model, outputs):
     if labels is None:
         return {output: get_activation(getattr(model, "activation", "linear"))(outputs)}
     names = tf.constant(list(map(str, labels)))
+    logits = outputs / getattr(model, "temperature", 1.0)
     if model.has_classes:
-        probabilities = tf.nn.softmax(outputs)
+        probabilities = tf.nn.softmax(logits)
         predicted = tf.gather(names, tf.argmax(outputs, axis=-1))
     else:
-        probabilities = tf.sigmoid(outputs)
+        probabilities = tf.sigmoid(logits)
         predicted = tf.where(probabilities >= 0.5, names, "")
     return {output: outputs, "probabilities": probabilities, "labels": predicted}
 

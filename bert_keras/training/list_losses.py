@@ -101,8 +101,8 @@ class LambdaLoss(WeightedLoss):
 
     Reference:
         Wang et al., 2018, The LambdaLoss Framework for Ranking Metric Optimization, equations 15
-        to 18; `LambdaLoss` of sentence-transformers, which averages over the pairs of a batch, and
-        with `k` takes only pairs of two candidates in the first `k` places.
+        to 18; `LambdaLoss` of sentence-transformers, which averages over the pairs of a batch.
+        Older versions of it take, with `k`, only pairs of two candidates in the first `k` places.
     """
 
     settings = ("k", "sigma", "mu")

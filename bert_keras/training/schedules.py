@@ -182,9 +182,10 @@ def layer_wise_decay(
     ```
 
     Reference:
-        [Sun et al., 2019](https://arxiv.org/abs/1905.05583), section 5.3.4, where the top layer
-        has multiplier 1, not `rate`; the convention here is that of
-        [ELECTRA](https://arxiv.org/abs/2003.10555), which has the multiplier 1 above that layer.
+        [Sun et al., 2019](https://arxiv.org/abs/1905.05583), section 5.3.4. The top block has the
+        multiplier 1 there, `rate` here, as in the code of
+        [BEiT](https://arxiv.org/abs/2106.08254), and `rate ** 2` in that of
+        [ELECTRA](https://arxiv.org/abs/2003.10555).
     """
     check_number("rate", rate, above=0, most=1)
     check_number("head", head)

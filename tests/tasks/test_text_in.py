@@ -88,10 +88,12 @@ def test_a_client_reads_the_task_s_answers(tmp_path, request):
 def test_each_task_s_program_answers_as_the_task():
     cut = tiny_preprocessor(max_length=9)
     options = {"num_classes": 3, "label_names": NAMES, "preprocessor": cut}
-    several = tiny_classifier(**options, problem_type="multi_label")
+    several = tiny_classifier(**options, problem_type="multi_label", temperature=3.0)
     scores = tiny_classifier(**options, problem_type="regression")
     follows = bert_keras.NextSentencePrediction(tiny_backbone(), tiny_preprocessor())
     embedder = bert_keras.TextEmbedder(tiny_backbone(), tiny_preprocessor())
+    prompt = {"prompts": {"query": "a b "}, "default_prompt": "query"}
+    reranker = bert_keras.Reranker(tiny_backbone(), tiny_preprocessor(), **prompt)
     tasks = {"logits": several, "scores": scores, "vectors": embedder}
     assert [task.serving_signature.output for task in tasks.values()] == list(tasks)
     assert [task.serving_signature.num_texts for task in tasks.values()] == [(1, 2), (1, 2), (1,)]
@@ -104,7 +106,12 @@ def test_each_task_s_program_answers_as_the_task():
         assert len(found) == (3 if task is several else 1)
         if task is several:
             labels = [[name.decode() for name in row if name] for row in found["labels"].numpy()]
-            assert labels == [answer["labels"] for answer in task.classify(TEXTS)]
+            said = task.classify(TEXTS)
+            assert labels == [answer["labels"] for answer in said]
+            probabilities = [list(answer["probabilities"].values()) for answer in said]
+            np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)
+    found = from_text.program_of(of_seen_weights(reranker))(TEXTS, PAIRS)
+    np.testing.assert_allclose(found["scores"][:, 0], reranker.score(TEXTS, PAIRS), atol=1e-5)
     found = from_text.program_of(of_seen_weights(follows))(TEXTS, PAIRS)
     np.testing.assert_allclose(found["logits"], follows.predict((TEXTS, PAIRS)), atol=1e-5)
     is_next = [answer["is_next"] for answer in follows.is_next(TEXTS, PAIRS)]
