@@ -261,9 +261,11 @@ class ExportedTask:
 def _preprocessor_of(config, backend):
     """Returns the `TextPacker` of a config around a `tokenizers.Tokenizer`."""
     collate = importlib.import_module(f"{PACKAGE}.preprocessing.collate")
-    layout = collate.Layout(**config["layout"])
+    text_encoder = importlib.import_module(f"{PACKAGE}.tokenizers.text_encoder")
+    layout = text_encoder.Layout(**config["layout"])
+    encoder = text_encoder.TextEncoder(backend, layout, config["tokens"])
     settings = {**config["packer"], "input_names": tuple(config["packer"]["input_names"])}
-    return collate.TextPacker(collate.TextEncoder(backend, layout, config["tokens"]), **settings)
+    return collate.TextPacker(encoder, **settings)
 
 
 if __name__ == "__main__":
