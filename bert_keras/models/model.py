@@ -23,7 +23,7 @@ from bert_keras.engine.atomic_files import replacing, replacing_files
 from bert_keras.engine.fast_layer_call import adds_nothing
 from bert_keras.engine.keras_internals import all_layers, own_metrics
 from bert_keras.engine.kernels import has_accelerator
-from bert_keras.engine.prediction import batches_of, predicted, resolve_verbose, with_progress
+from bert_keras.engine.prediction import batches_of, predicted, with_progress
 from bert_keras.engine.train_step import (
     AtomicTrainStep,
     atomic_end,
@@ -205,12 +205,7 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
             self.train_function = self.test_function = self.predict_function = None
 
     def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:
-        """Like `keras.Model.fit`; however it ends, the weights are those of a whole step.
-
-        If the standard output is not a terminal, `verbose="auto"` prints one line per epoch.
-        """
-        if len(args) < 5 and kwargs.get("verbose", "auto") == "auto":
-            kwargs["verbose"] = resolve_verbose("auto")
+        """Like `keras.Model.fit`; however it ends, the weights are those of a whole step."""
         self._drop_stale_functions()
         build_optimizer(self)
         if is_distributed(self):
@@ -229,22 +224,18 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.evaluate`; however it ends, the weights stay as they were."""
-        if len(args) < 4 and kwargs.get("verbose", "auto") == "auto":
-            kwargs["verbose"] = resolve_verbose("auto")
         self._drop_stale_functions()
         with atomic_steps(self):
             return super().evaluate(*args, **kwargs)
 
     def train_on_batch(self, x: Inputs, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.train_on_batch`, see `fit`."""
-        check_keys(x, self.input_names)
         build_optimizer(self)
         with atomic_steps(self):
             return super().train_on_batch(x, *args, **kwargs)
 
     def test_on_batch(self, x: Inputs, *args: Any, **kwargs: Any) -> Any:
         """Like `keras.Model.test_on_batch`, see `evaluate`."""
-        check_keys(x, self.input_names)
         with atomic_steps(self):
             return super().test_on_batch(x, *args, **kwargs)
 

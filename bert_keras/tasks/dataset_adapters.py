@@ -163,12 +163,8 @@ class IterableBatches(keras.utils.PyDataset):
 
     def __getitem__(self, index):
         if index == 0 or self._iterator is None:
-            self._iterator = iter(_batches(self.dataset))
+            self._iterator = iter(self.dataset)
         return self.prepare(next(self._iterator), index)
-
-
-def _batches(dataset):
-    return dataset.as_numpy_iterator() if hasattr(dataset, "as_numpy_iterator") else dataset
 
 
 def _num_batches(dataset):
@@ -180,7 +176,7 @@ def _num_batches(dataset):
     try:
         return len(dataset)
     except TypeError:
-        return sum(1 for _ in _batches(dataset))
+        return sum(1 for _ in dataset)
 
 
 def _holds_texts(x):

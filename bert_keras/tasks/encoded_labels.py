@@ -311,16 +311,13 @@ def token_weights(inputs, sample_weight=None):
     ids, mask = inputs[TOKEN_IDS], inputs.get(PADDING_MASK)
     if sample_weight is None and mask is None:
         return None
-    on_host = not ops.is_tensor(ids)
-    as_array = np.asarray if on_host else ops.convert_to_tensor
-    mask = (np if on_host else ops).ones_like(ids) if mask is None else mask
-    mask = as_array(mask, "float32")
+    cast = ops.cast if ops.is_tensor(ids) else np.asarray
+    mask = cast(0 * ids + 1 if mask is None else mask, "float32")
     if sample_weight is None:
         return mask
-    weights = as_array(sample_weight, "float32")
-    if len(weights.shape) == 2 and weights.shape[1] != 1:
-        return weights
-    return weights.reshape((-1, 1)) * mask if on_host else ops.reshape(weights, (-1, 1)) * mask
+    weights = cast(sample_weight, "float32")
+    weights = weights[:, None] if len(weights.shape) == 1 else weights
+    return weights * mask if weights.shape[1] == 1 else weights
 
 
 def take_weights(sample_weight, rows):

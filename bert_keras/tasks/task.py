@@ -22,7 +22,7 @@ from bert_keras.checks import (
     refuse_options,
 )
 from bert_keras.engine.jax_compilation_cache import COMPILES_SHAPES
-from bert_keras.engine.prediction import with_progress
+from bert_keras.engine.prediction import resolve_verbose, with_progress
 from bert_keras.engine.train_step import is_distributed
 from bert_keras.inputs import TOKEN_IDS, check_keys
 from bert_keras.layers.initializer import build_parts
@@ -172,6 +172,8 @@ class Task(AdaptedTask, BuiltModel):
     # What its labels are, so that Keras's metrics can read them: a `metrics.label_kinds.LabelKind`,
     # or a dict of them by output. `None`: metrics get labels and outputs as they are.
     label_kind = None
+    # The multipliers of the default optimizer, see `AdamW`.
+    learning_rate_multipliers: Sequence[tuple[str, float]] = ()
     # Whether the head reads no token's vector but the first.
     reads_first_token_only = False
     # Other tasks that this one trains, and weights that it does not train.
@@ -330,10 +332,6 @@ class Task(AdaptedTask, BuiltModel):
     def default_metrics(self) -> Any:
         """Returns the weighted metrics of `compile(weighted_metrics="auto")`."""
         return []
-
-    def learning_rate_multipliers(self) -> Sequence[tuple[str, float]]:
-        """Returns the multipliers of the default optimizer, see `AdamW`: none."""
-        return ()
 
     def encode_texts(
         self,
@@ -544,7 +542,8 @@ class Task(AdaptedTask, BuiltModel):
             class_weight: dict from a class, by number or name, to its weight, 1 if left out; or
                 `"balanced"`: every class has the same weight in total.
             callbacks: list of `keras.callbacks.Callback`.
-            verbose, validation_steps, validation_freq: see `keras.Model.fit`.
+            verbose, validation_steps, validation_freq: see `keras.Model.fit`. If the standard
+                output is not a terminal, `verbose="auto"` prints one line per epoch.
 
         Returns:
             A `keras.callbacks.History`. Its `loss` is Keras's mean over batches; its metrics are
@@ -584,7 +583,7 @@ class Task(AdaptedTask, BuiltModel):
                 initial_epoch=initial_epoch,
                 steps_per_epoch=steps_per_epoch,
                 callbacks=callbacks,
-                verbose=verbose,
+                verbose=resolve_verbose(verbose),
                 validation_steps=validation_steps,
                 validation_freq=validation_freq,
             )
@@ -670,7 +669,7 @@ class Task(AdaptedTask, BuiltModel):
         columns = normalize_columns(self, x, y, sample_weight)
         data = self._evaluation_arguments(columns, batch_size, steps)
         with swap_ema_weights(self, self._is_fitting):
-            kwargs |= {"verbose": verbose, "callbacks": callbacks}
+            kwargs |= {"verbose": resolve_verbose(verbose), "callbacks": callbacks}
             return super().evaluate(**data, return_dict=return_dict, **kwargs)
 
     def predict(

@@ -139,6 +139,8 @@ class TokenClassifier(Task):
         self.num_classes = check_int("num_classes", num_classes, 2, 2**16)
         self.label_names = check_label_names(label_names, num_classes)
         self.crf = bool(crf)
+        if crf:
+            self.learning_rate_multipliers = (("head/crf/", CRF_LEARNING_RATE_MULTIPLIER),)
         self.stride = None if stride is None else check_int("stride", stride)
         _, options, self.dropout = head_settings(self, dropout=dropout)
         options |= {"dropout": self.dropout, "crf": self.crf}
@@ -192,10 +194,6 @@ class TokenClassifier(Task):
     def label_kind(self):
         """What the labels are, see `LabelKind`."""
         return LabelKind("classes", self.num_classes, per_token=True)
-
-    def learning_rate_multipliers(self):
-        """Returns the optimizer's multipliers: the field learns faster than the encoder."""
-        return [("head/crf/", CRF_LEARNING_RATE_MULTIPLIER)] if self.crf else []
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """Returns the loss, see `keras.Model.compute_loss` and this class's docstring.

@@ -215,7 +215,7 @@ class TrainingConfig:
         options, averages = self.options, {}
         if options["ema_momentum"] is not None:
             averages = {"use_ema": True, "ema_momentum": options["ema_momentum"]}
-        multipliers = list(task.learning_rate_multipliers())
+        multipliers = list(task.learning_rate_multipliers)
         decay, head = options["layerwise_lr_decay"], options["head_lr_multiplier"]
         if (decay, head) != (1.0, 1.0):
             paths = [variable.path for variable in task.trainable_variables]
