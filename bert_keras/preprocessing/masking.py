@@ -2,7 +2,6 @@
 
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
-import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -78,7 +77,6 @@ class TokenKinds(NamedTuple):
         return ~self.continues_word[token_ids]
 
 
-@keras.saving.register_keras_serializable(package="bert_keras")
 class Masking:
     """How tokens are masked; the defaults are BERT's.
 
@@ -258,11 +256,6 @@ class Masking:
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments, ready for JSON."""
         return dict(vars(self))
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
-        """Returns a `Masking` from the dict of `get_config`."""
-        return cls(**config)
 
 
 def _choose_pieces(is_candidate, budgets, generator):

@@ -1,6 +1,5 @@
 """Masks have the shares and the shapes that BERT, SpanBERT and ALBERT describe."""
 
-import keras
 import numpy as np
 import pytest
 
@@ -237,9 +236,3 @@ def test_a_tokenizer_gives_the_kinds_of_its_tokens():
     assert kinds.mask_id == MASK
     assert kinds.is_special.tolist() == [True] * 5 + [False] * 3
     assert kinds.continues_word.tolist() == [False] * 6 + [True, False]
-
-
-def test_settings_survive_keras_s_files():
-    settings = Masking(0.2, 0.7, 0.2, "spans", 30, 0.3, 5)
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(settings))
-    assert vars(again) == vars(settings)
