@@ -14,8 +14,6 @@ import pytest
 from checks import assert_close, assert_same_structure_close, call, to_numpy
 from tiny import Batches, as_data_loader, as_tensorflow, tiny_backbone, tiny_classifier
 
-from bert_keras.engine import variable_paths
-
 pytestmark = pytest.mark.once
 
 ANSWERS = int(os.environ.get("ANSWERS", 10))
@@ -102,19 +100,14 @@ def test_inputs_that_do_not_fit_are_refused(x, error, message):
 
 
 @pytest.mark.each_backend
-def test_outputs_follow_the_weights_and_what_replaces_them():
+def test_outputs_follow_the_weights():
     task, inputs = tiny_classifier(), make_inputs()
     first = task.predict(inputs, verbose=0)
     task.head.weights[-1].assign([1.0, 2.0])  # It was 0.
     second = task.predict(inputs, verbose=0)
     assert_close(second, np.add(first, [1.0, 2.0]), 1e-5)
-    version = variable_paths.version
-    task.quantize("int8")
-    assert variable_paths.version > version
-    third = task.predict(inputs, verbose=0)
-    assert not np.array_equal(second, third)
     task.compile(run_eagerly=keras.backend.backend() != "jax")  # It compiles each operation.
-    assert_close(task.predict(inputs, verbose=0), third, 1e-5)
+    assert_close(task.predict(inputs, verbose=0), second, 1e-5)
 
 
 @pytest.mark.each_backend
