@@ -189,16 +189,20 @@ def write_tf_checkpoint(prefix, tensors):
     )
 
 
-def tf1_tensors(model):
+def bert_name(name):
+    """Returns the name in google-research/bert of a tensor of transformers."""
+    return name.replace("encoder.layer.", "encoder.layer_").replace(".", "/")
+
+
+def tf1_tensors(model, name_of=bert_name):
     """Returns a model's weights under the names and in the layout of Google's `modeling.py`."""
     tensors = {}
     for name, parameter in model.named_parameters():
-        array = parameter.detach().numpy()
-        name = name.replace("encoder.layer.", "encoder.layer_").replace(".", "/")
+        name, array = name_of(name), parameter.detach().numpy()
         if name.endswith("embeddings/weight"):
             name = name.removesuffix("/weight")
         elif "LayerNorm" in name:
-            name = name.replace("/weight", "/gamma").replace("LayerNorm/bias", "LayerNorm/beta")
+            name = name.replace("/weight", "/gamma").replace("/bias", "/beta")
         elif name.startswith("cls/seq_relationship/"):  # made by hand there, as (output, input)
             name = name.replace("/weight", "/output_weights").replace("/bias", "/output_bias")
         elif name == "cls/predictions/bias":

@@ -9,6 +9,7 @@ from foreign import (
     assert_outputs_equal,
     outputs_of,
     rewrite_tf1,
+    tf1_tensors,
     write_tf1,
     write_tf_checkpoint,
     write_vocabulary,
@@ -78,20 +79,6 @@ def albert_name(name):
     return f"bert/{name}"
 
 
-def albert_tensors(model):
-    tensors = {}
-    for name, parameter in model.named_parameters():
-        name, array = albert_name(name), parameter.detach().numpy()
-        if "LayerNorm" in name:
-            name = name.replace("/weight", "/gamma").replace("/bias", "/beta")
-        elif "embeddings/" in name:
-            name = name.removesuffix("/weight")
-        elif name.endswith("/weight"):
-            name, array = name.replace("/weight", "/kernel"), array.T
-        tensors[name] = np.ascontiguousarray(array)
-    return tensors
-
-
 @pytest.mark.parametrize(("num_groups", "num_inner_layers"), [(1, 1), (2, 2)])
 @pytest.mark.filterwarnings("error::UserWarning")
 def test_googles_albert_gives_the_outputs_of_transformers(tmp_path, num_groups, num_inner_layers):
@@ -102,6 +89,6 @@ def test_googles_albert_gives_the_outputs_of_transformers(tmp_path, num_groups, 
     model = perturbed(model_of_transformers("AlbertModel", **settings))
     write_json(tmp_path / "albert_config.json", {**config, "net_structure_type": 0})
     write_vocabulary(tmp_path / "vocab.txt")
-    write_tf_checkpoint(tmp_path / "model.ckpt-best", albert_tensors(model))
+    write_tf_checkpoint(tmp_path / "model.ckpt-best", tf1_tensors(model, albert_name))
     backbone = bert_keras.AlbertBackbone.from_preset(tmp_path)
     assert_outputs_equal(backbone, outputs_of(model))
