@@ -1,4 +1,4 @@
-"""Callbacks: a count of batches, and the best epoch by any metric."""
+"""Callbacks: a count of batches, weights that must not change, and the best epoch by any metric."""
 
 import json
 import math
@@ -13,6 +13,7 @@ import keras
 from bert_keras import distribution
 from bert_keras.checks import check_choice, check_int, check_type
 from bert_keras.engine.atomic_files import replacing
+from bert_keras.engine.keras_internals import all_layers
 from bert_keras.training.averages import swap_ema_weights
 
 
@@ -36,6 +37,32 @@ class BatchCounter(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         with self._lock:
             self.batches_done = max(self.batches_done, batch + 1)
+
+
+class RefuseOtherWeights(keras.callbacks.Callback):
+    """Raises `ValueError` if another callback changes which weights train.
+
+    The optimizer does not know weights that are added or unfrozen. TensorFlow would ignore such a
+    change, and JAX fail with a message about states of the optimizer.
+    """
+
+    def _weights(self):
+        # Of each layer: on PyTorch, `fit` lists those of the model once.
+        layers = all_layers(self.model, include_self=False)
+        return {id(x): x.path for layer in layers for x in layer.trainable_weights}
+
+    def on_train_begin(self, logs=None):
+        self._known = self._weights()
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if changed := dict(self._known.items() ^ self._weights().items()):
+            raise ValueError(
+                "A callback must not add, freeze or unfreeze weights, which the optimizer of `fit` "
+                f"would not see. Received: {min(changed.values())}, {len(changed)} in all. Do so "
+                "before `fit`, or between two calls, and call `compile` after it."
+            )
+
+    on_epoch_end = on_epoch_begin
 
 
 class BestOnMetric(keras.callbacks.Callback):

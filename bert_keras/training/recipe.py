@@ -20,6 +20,7 @@ from bert_keras.engine.keras_internals import schedule_of
 from bert_keras.engine.train_step import device_scope, inner_optimizer, is_distributed
 from bert_keras.signatures import check_arguments
 from bert_keras.training.averages import steps_done
+from bert_keras.training.callbacks import RefuseOtherWeights
 from bert_keras.training.losses import CrossReplicaLoss, OneHotLoss, SparseCrossentropy
 from bert_keras.training.optimizer import AdamW, Lamb
 from bert_keras.training.random_state import PerProcessRng, RestoreState, as_json
@@ -312,7 +313,7 @@ class TrainingConfig:
         state, self._random_state = self._random_state, None
         before = [] if state is None else [RestoreState(state, steps_per_epoch is not None)]
         after = [PerProcessRng()] if is_distributed(task) else []
-        return epochs, [*before, *callbacks, *after], note
+        return epochs, [*before, *callbacks, RefuseOtherWeights(), *after], note
 
     def _start(self, task, steps, epochs, initial_epoch):
         """Makes the optimizer of a new run, or stretches the schedule of a continued run.
