@@ -341,7 +341,6 @@ def test_convert_asks_another_backend_for_its_format(
         (("convert", "PRESET", "x"), "--to=None: Pass it. Format that `convert` writes"),
         (("classify", "PRESET", "a", "b", "c", "--columns", "x,y"), "one text each for x and y"),
         (("classify", "PRESET", "x", "--input_format", "csv"), "or from --input"),
-        (("classify", "PRESET", "x", "--output", "x.tsv"), "text, JSON lines or CSV"),
         (("embed", "PRESET", "x", "--output", "x.npz"), ".jsonl or .csv, or pass --output_format"),
         (("classify", "PRESET", "x", "--output", "x.csv.gz"), "or pass --output_format"),
         (("classify", "PRESET", "x", "--labels", "a,b"), "named 'entailment'"),

@@ -7,6 +7,7 @@ import unicodedata
 import numpy as np
 import pytest
 import scipy.sparse
+from checks import refusals
 from scipy.spatial import distance
 
 from bert_keras.answers.similarity import maxsim_matrix
@@ -331,16 +332,10 @@ def test_refused_vectors_leave_an_index_as_it_was(make):
     assert [hit["id"] for hit in index.search(np.ones(2))] == [0]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"precision": "int4"}, "precision"),
-        ({"similarity": "angle"}, "similarity"),
-    ],
+test_unknown_kinds_of_index_are_refused = refusals(
+    (lambda: Index(precision="int4"), "precision"),
+    (lambda: Index(similarity="angle"), "similarity"),
 )
-def test_unknown_kinds_of_index_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        Index(**arguments)
 
 
 def test_faiss_refuses_what_it_cannot_train(small_training):
