@@ -12,6 +12,7 @@ from ..checks import (
     as_column,
     as_texts,
     check_not_empty,
+    check_number,
     check_same_length,
     is_column,
     raise_at_first,
@@ -87,9 +88,9 @@ def check_threshold(
             f"`threshold` must be one number, or one for each of the {len(names)} labels. Received "
             f"the shape {values.shape}."
         )
-    option = THRESHOLD._replace(is_checked=True)
-    checked = list(map(option.checked, np.ravel(values).tolist()))
-    return np.reshape(np.array(checked, "float64"), values.shape)
+    for value in np.ravel(values).tolist():
+        check_number("threshold", value, most=1.0)
+    return values.astype("float64")
 
 
 def check_labels(labels: Sequence[str], may_repeat: bool = False) -> list[str]:

@@ -179,8 +179,10 @@ class BucketedBatches(keras.utils.PyDataset):
     as one that never changes.
 
     Args:
-        rows: `Rows`, an entry of a batch each: texts, windows, choices. With labels per token, the
-            default of their weights is 1 for every token with a label and 0 for padding.
+        rows: `Rows`, an entry of a batch each: texts, windows, choices. Batches are padded to
+            their `buckets`, or else to `buckets_of` their `max_length`; ready inputs have one
+            length. With labels per token, the default of their weights is 1 for every token with a
+            label and 0 for padding.
         batch_size: int, 32 by default.
         shuffle: bool. False gives the same batches in each epoch, sorted by length over all rows,
             the longest first.
@@ -189,8 +191,6 @@ class BucketedBatches(keras.utils.PyDataset):
             mix lengths less; if labels correlate with lengths, a batch of one length is a biased
             sample, which costs accuracy on small sets. By default a quarter of the epoch's
             batches, at least 4 and at most 100. 1 is a random order.
-        buckets: increasing ints; `None` for those of the rows, or else `buckets_of` their
-            `max_length`. Ready inputs have one length.
         pad_last_batch: bool, whether to fill the one batch that is smaller than the others with
             copies of a row that have weight 0, which saves XLA a shape. Losses and metrics must
             then be weighted means (`reduction="mean_with_sample_weight"`, `weighted_metrics`).
@@ -215,7 +215,6 @@ class BucketedBatches(keras.utils.PyDataset):
         shuffle: bool = True,
         seed: int = 0,
         window: int | None = None,
-        buckets: Sequence[int] | None = None,
         pad_last_batch: bool = False,
     ) -> None:
         # Without `workers`: batches are cheap to make, and for a model that is not built yet,
@@ -241,11 +240,10 @@ class BucketedBatches(keras.utils.PyDataset):
         self.shuffle = shuffle
         self.seed = seed
         self.pad_last_batch = pad_last_batch
-        if buckets is None and rows.max_length is None:
-            buckets = (int(rows.lengths.max()),)
-        elif buckets is None:
-            buckets = rows.buckets or buckets_of(rows.max_length) + rows.further_lengths
-        self.buckets = tuple(buckets)
+        if rows.buckets or rows.max_length is None:
+            self.buckets = tuple(rows.buckets or (int(rows.lengths.max()),))
+        else:
+            self.buckets = buckets_of(rows.max_length) + rows.further_lengths
         self._within_epoch = False
         self.epoch = 0
 

@@ -187,10 +187,8 @@ class Embedder(Task):
         check_shape("Scores and groups", labels, ("num_examples",), kinds)
         if self.objective != "similarity":
             if labels.dtype.kind == "f":
-                advice = "An example on its own is a group; without `y` every example is."
-                raise_at_first(np.isnan(labels), labels, "Every example needs a group", advice)
                 rule = "With objective='ranking' labels are groups, numbers or names"
-                advice = "Scores are for objective='similarity'."
+                advice = "Scores are for objective='similarity'. Without `y` every row is a group."
                 raise_at_first(labels != np.round(labels), labels, rule, advice)
             return np.unique(labels, return_inverse=True)[1].astype("int32")
         advice = "Divide the scores of STS-B, from 0 to 5, by 5."

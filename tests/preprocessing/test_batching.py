@@ -31,9 +31,10 @@ class Numbered(Rows):
     inputs = staticmethod(make_inputs)
 
 
-def batches_of(lengths, labels=None, sample_weight=None, kind=BucketedBatches, **options):
+def batches_of(lengths, labels=None, sample_weight=None, buckets=None, **options):
     rows = Numbered(lengths).labelled(labels, sample_weight)
-    return kind(rows, **{"buckets": length_buckets(max(lengths)), **options})
+    rows.buckets = buckets or length_buckets(max(lengths))
+    return BucketedBatches(rows, **options)
 
 
 # Buckets that no batch needs to grow to.

@@ -392,6 +392,11 @@ test_what_does_not_fit_is_refused = refusals(
         lambda t: tiny_tagger(t.backbone, crf=True).fit(SENTENCES, TAGS, class_weight={0: 0.0}),
         r"must be above 0.*Received: \{0: 0\.0\}",
     ),
+    (lambda t: t.fit(SENTENCES, TAGS, class_weight={5: 1.0}), r"from 0 to 4.*: 5"),
+    (
+        lambda t: t.fit(Batches([batch_of(t, SENTENCES, TAGS)]), class_weight={1: 2.0}),
+        "all examples at once",
+    ),
     (lambda t: tiny_tagger(t.backbone, label_names=None).fit(SENTENCES, TAGS), "label_names"),
     (lambda t: tiny_tagger(t.backbone, crf=True).compile(loss="mse"), "crf=False"),
     (lambda t: tiny_tagger(t.backbone, crf=True).compile(loss=None), "crf=False"),

@@ -9,8 +9,6 @@ import scipy.special
 from adapted import assert_equal, by_path
 from tiny import (
     VOCABULARY,
-    Batches,
-    batches_of,
     tiny_backbone,
     tiny_classifier,
     tiny_preprocessor,
@@ -172,15 +170,6 @@ def test_class_weights_of_tags_are_weights_of_their_words(crf):
 def test_class_weights_need_one_class_an_example(name, options, x, y):
     with pytest.raises(ValueError, match=r"one class each.*sample_weight"):
         tiny_task(name, **options).fit(x, y, class_weight={0: 1.0, 1: 2.0}, verbose=0)
-
-
-def test_class_weights_of_unknown_tags_and_of_datasets_are_refused():
-    tagger = tiny_task("TokenClassifier", num_classes=2)
-    with pytest.raises(ValueError, match=r"from 0 to 1.*: 2"):
-        tagger.fit([["a"]], [[1]], class_weight={2: 1.0}, verbose=0)
-    dataset = Batches([batches_of(tagger, [["a"]], [[1]])[0]])
-    with pytest.raises(ValueError, match="all examples at once"):
-        tagger.fit(dataset, class_weight={1: 2.0}, verbose=0)
 
 
 # A run that begins anew
