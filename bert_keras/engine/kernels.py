@@ -2,7 +2,8 @@
 
 Why: docs/benchmarks.md has the times of each; what is not listed here is left to `keras.ops`.
 
-- Attention: PyTorch, and JAX on accelerators, compute it in one function.
+- Attention: PyTorch, and JAX on accelerators, compute it in one function; on PyTorch without a mask
+  where nothing is padded.
 - Products of bfloat16 on CPUs: XLA is slow unless a float32 result is requested, and
   TensorFlow, on processors without bfloat16 instructions, sums in float32 and drops the last 16
   bits, so that all results are too close to 0. Both compute a float32 result here, which is rounded
@@ -27,6 +28,7 @@ from keras import ops
 
 from bert_keras.engine.keras_internals import scopes, value
 from bert_keras.engine.remat import computed_again
+from bert_keras.inputs import PADDING_MASK
 
 _BACKEND = keras.backend.backend()
 if _BACKEND == "torch":
@@ -40,6 +42,21 @@ exports_program = contextvars.ContextVar("exports_program", default=False)
 _SMALL = 8192
 # With fewer blocks, local attention by a mask over all pairs of positions is faster.
 LEAST_BLOCKS = {"jax": 8, "tensorflow": 8, "torch": 16}
+
+
+def input_tensors(inputs, is_traced=False):
+    """Returns a dict of arrays as tensors. A mask on PyTorch has `is_full=True` if nothing is padded.
+
+    Args:
+        inputs: dict of arrays or tensors, see `bert_keras.inputs`.
+        is_traced: bool, whether a program is made of the call, which must do for any mask.
+    """
+    tensors = dict(zip(inputs, map(ops.convert_to_tensor, inputs.values()), strict=True))
+    mask = inputs.get(PADDING_MASK)
+    # Only for an array: on an accelerator the values of a tensor would have to be waited for.
+    if _BACKEND == "torch" and not is_traced and isinstance(mask, np.ndarray) and mask.all():
+        tensors[PADDING_MASK].is_full = True
+    return tensors
 
 
 def has_fused_attention(query, dropout=None):
@@ -288,11 +305,12 @@ def crossentropy(labels, logits):
     shape = ops.shape(logits)
     # As a matrix: with more axes, Keras lets PyTorch normalize over an axis other than the last. A
     # vocabulary takes twice as long on a CPU, and 30 ms on an H100.
-    losses = ops.sparse_categorical_crossentropy(
-        ops.reshape(ops.cast(labels, "int32"), (-1,)),
-        ops.reshape(logits, (-1, shape[-1])),
-        from_logits=True,
-    )
+    labels, rows = ops.reshape(labels, (-1,)), ops.reshape(logits, (-1, shape[-1]))
+    if _BACKEND == "torch":  # Keras would check the shapes again.
+        losses = torch.nn.functional.cross_entropy(rows, labels.long(), reduction="none")
+    else:
+        labels = ops.cast(labels, "int32")
+        losses = ops.sparse_categorical_crossentropy(labels, rows, from_logits=True)
     return ops.reshape(losses, shape[:-1])
 
 

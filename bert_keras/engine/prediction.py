@@ -19,6 +19,7 @@ from bert_keras.checks import check_int
 from bert_keras.engine import variable_paths
 from bert_keras.engine.fast_layer_call import outer_call
 from bert_keras.engine.interrupts import defer_signals
+from bert_keras.engine.kernels import input_tensors
 from bert_keras.engine.keras_internals import data_adapters, takes_training, values
 from bert_keras.engine.train_step import is_distributed, runs_cuda_graphs
 
@@ -84,7 +85,7 @@ def _jax_function(model, options):
     def predict(inputs):
         model.settle()  # A callback of `fit` may predict.
         if is_eager:
-            return model(_tensors(inputs), **options)
+            return model(input_tensors(inputs), **options)
         return compiled(values(variables), inputs)
 
     return predict
@@ -98,7 +99,7 @@ def _tensorflow_function(model, options):
         call = tf.function(
             call, reduce_retracing=True, jit_compile=model.jit_compile, autograph=False
         )
-    return lambda inputs: call(_tensors(inputs))
+    return lambda inputs: call(input_tensors(inputs))
 
 
 def _torch_function(model, options):
@@ -112,10 +113,11 @@ def _torch_function(model, options):
         @torch.inference_mode()
         def predict(inputs):
             nonlocal adds_losses
+            tensors = input_tensors(inputs, is_compiled)
             if adds_losses is False:
                 with outer_call(training=False):
-                    return call(_tensors(inputs))
-            outputs = call(_tensors(inputs))
+                    return call(tensors)
+            outputs = call(tensors)
             # The context of a call would make `torch.compile` compile again.
             adds_losses = is_compiled or bool(model.losses)
             return outputs
@@ -125,10 +127,6 @@ def _torch_function(model, options):
 
     graphed = cuda_graphs.GraphedStep(call, most_graphs=cuda_graphs.MOST_PREDICTIONS)
     return torch.inference_mode()(graphed.__call__)
-
-
-def _tensors(inputs):
-    return dict(zip(inputs, map(keras.ops.convert_to_tensor, inputs.values()), strict=True))
 
 
 _FUNCTIONS = {"jax": _jax_function, "tensorflow": _tensorflow_function, "torch": _torch_function}

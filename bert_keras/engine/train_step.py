@@ -80,6 +80,8 @@ class _TorchSteps:
     # Weights that are trainable but that this model does not train.
     excluded_weights = ()
     _compiled = _listed = None
+    # Whether layers may hold losses; known when a loss was computed after the last call.
+    _may_have_losses = True
 
     @contextlib.contextmanager
     def listed_once(self) -> Iterator[None]:
@@ -108,6 +110,13 @@ class _TorchSteps:
         """All weights, see `keras.Model.weights`."""
         version, _, weights = self._listed or (None, None, None)
         return super().weights if version != variable_paths.version else [*weights]
+
+    @property
+    def losses(self) -> list[Any]:
+        """The losses that layers added, see `keras.Model.losses`."""
+        losses = super().losses
+        self.__dict__["_may_have_losses"] = bool(losses)
+        return losses
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:
@@ -150,10 +159,10 @@ class _TorchSteps:
         """Returns the outputs and the loss of a batch; `jit_compile` compiles the call."""
         options = {"training": training} if takes_training(self) else {}
         self.check_inputs(x)  # While they are arrays, whose values are checked.
-        tensors = dict(zip(x, map(keras.ops.convert_to_tensor, x.values()), strict=True))
+        tensors = kernels.input_tensors(x, self._compiled is not None)
         # Keras's call clears the losses that layers added before. The context of a call would make
         # `torch.compile` compile again.
-        is_direct = self._compiled is None and not self.losses
+        is_direct = self._compiled is None and not self._may_have_losses
         with outer_call(**options) if is_direct else contextlib.nullcontext():
             y_pred = (self._compiled or self)(tensors, **options)
         loss = self.compute_loss(x, y, y_pred, sample_weight, training=training)

@@ -137,17 +137,17 @@ class EncoderBlock(LayerWithSublayers):
         )
         if first_token_only:
             hidden_states, attended = hidden_states[:, :1], attended[:, :1]
-        if training:  # Otherwise a call that changes nothing would cost PyTorch time.
-            attended = self.dropout(attended, training=True)
-        x = hidden_states + attended
+        x = self._add(hidden_states, attended, training)
         if not self.norm_first and self.attention_norm is not None:
             x = self.attention_norm(x)
         normalized = self.feed_forward_norm(x) if self.norm_first else x
-        transformed = self.feed_forward(normalized, training=training)
-        if training:
-            transformed = self.dropout(transformed, training=True)
-        x = x + transformed
+        x = self._add(x, self.feed_forward(normalized, training=training), training)
         return (x if self.norm_first else self.feed_forward_norm(x)), attentions
+
+    def _add(self, x, change, training):
+        if training:  # Otherwise a call that changes nothing would cost PyTorch time.
+            return self.dropout(change, training=True, residual=x)
+        return x + change
 
     def get_config(self):
         return {**super().get_config(), "dropout": self.dropout.rate}

@@ -187,6 +187,8 @@ class Backbone(KeepsArguments, LoraMixin, BuiltModel):
     def attention_mask(self, inputs: Inputs) -> Tensor | None:
         """Returns which keys each query sees: bool, broadcastable to heads, or `None` for all."""
         mask = inputs.get(PADDING_MASK)
+        if getattr(mask, "is_full", False):  # See `engine.kernels.input_tensors`.
+            mask = None
         if mask is not None:
             # (batch, 1, 1, seq_len): every head and every query sees the same keys. LiteRT cannot
             # slice bools.

@@ -15,7 +15,7 @@ from bert_keras import distribution
 from bert_keras.checks import check_int, check_number
 from bert_keras.engine import fused_steps as fused
 from bert_keras.engine.accumulation import own_variables
-from bert_keras.engine.keras_internals import schedule_of, values
+from bert_keras.engine.keras_internals import fused_adamw, schedule_of, values
 from bert_keras.engine.train_step import after, is_distributed
 
 # The last part of a variable's path: every bias, and the scale and shift of every norm.
@@ -281,20 +281,22 @@ class AdamW(keras.optimizers.Optimizer):
         rows = collections.defaultdict(list)
         places = [self._places[id(variable)] for variable in trainable_variables]
         momentums, velocities = values(self._momentums), values(self._velocities)
-        for i, variable, gradient in zip(places, values(trainable_variables), grads, strict=True):
-            rows[self._groups[i]].append((variable, gradient, momentums[i], velocities[i]))
+        for i, tensor, gradient in zip(places, values(trainable_variables), grads, strict=True):
+            # The kernel takes tensors of one dtype.
+            group = *self._groups[i], tensor.dtype
+            rows[group].append((tensor, gradient, momentums[i], velocities[i]))
         excess = None
         if self.global_clipnorm:
             norm = torch.nn.utils.get_total_norm(grads)
             excess = (norm.float() / self.global_clipnorm).clamp(min=1.0)
         # Without bias correction: after so many updates, the correction is 1.
-        updates = self.iterations if self.bias_correction else 10**9
+        updates = self.iterations + 1 if self.bias_correction else 10**9
         updates = ops.cast(ops.convert_to_tensor(updates), "float32")
         with torch.no_grad():
-            for (factor, decay), tensors in rows.items():
+            for (factor, decay, _), tensors in rows.items():
                 self._torch_step(
                     *map(list, zip(*tensors, strict=True)),
-                    list(updates.repeat(len(tensors)).unbind()),
+                    [updates] * len(tensors),
                     lr=ops.convert_to_tensor(learning_rate) * factor,
                     weight_decay=decay,
                     beta1=self.beta_1,
@@ -311,16 +313,12 @@ class AdamW(keras.optimizers.Optimizer):
         Args:
             variables, gradients, momentums, velocities: lists of tensors. `grad_scale` divides the
                 gradients.
-            updates: list of float32 scalars, how often each variable was updated before; each is
-                increased by 1.
+            updates: list of float32 scalars, how often each variable was updated, with this update.
             weight_decay: float, or `None` for variables that are excluded from it.
             **options: see `torch.optim.adamw.adamw`.
         """
-        from torch.optim.adamw import adamw
-
-        options |= {"fused": True, "amsgrad": False, "maximize": False}
-        options["weight_decay"] = weight_decay or 0.0
-        adamw(variables, gradients, momentums, velocities, [], updates, **options)
+        options |= {"amsgrad": False, "maximize": False, "weight_decay": weight_decay or 0.0}
+        fused_adamw(variables, gradients, momentums, velocities, [], updates, **options)
 
     def exclude_from_weight_decay(self, var_list=None, var_names=None):
         """Raises `ValueError`: groups are constructor arguments, so that they are saved.
