@@ -118,6 +118,12 @@ class _TorchSteps:
         self.__dict__["_may_have_losses"] = bool(losses)
         return losses
 
+    def _clear_losses(self):
+        super()._clear_losses()
+        # Keras's outermost call begins, in which layers may add losses.
+        if not torch.compiler.is_compiling():
+            self.__dict__["_may_have_losses"] = True
+
     def make_train_function(self, force=False):
         if self.train_function is None or force:
             super().make_train_function(force)

@@ -155,7 +155,6 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
             return self.call(inputs, *args, **kwargs)
         if kwargs.keys() - {"training", "mask"} and not parameters_of(self.call)[1]:
             check_arguments(kwargs, self.call, ["mask"])
-        self.__dict__["_may_have_losses"] = True
         return super().__call__(inputs, *args, **kwargs)
 
     def check_inputs(self, inputs: Inputs) -> None:

@@ -128,6 +128,9 @@ def test_a_step_has_the_losses_of_its_own_call():
         classifier.head.activity_regularizer = penalty
         logits = classifier(INPUTS)
         expected = classifier.compute_loss(y=labels, y_pred=logits)  # With the call's losses.
+        classifier.head.activity_regularizer = keras.regularizers.L2(2.0)
+        classifier(INPUTS)  # Between two steps, as in a callback.
+        classifier.head.activity_regularizer = penalty
         loss, *_ = classifier.test_on_batch(INPUTS, labels)
         np.testing.assert_allclose(loss, keras.ops.convert_to_numpy(expected), rtol=1e-5)
 

@@ -12,7 +12,10 @@ import keras
 import numpy as np
 import pytest
 from checks import assert_close, assert_same_structure_close, call, to_numpy
+from keras import ops
 from tiny import Batches, as_data_loader, as_tensorflow, tiny_backbone, tiny_classifier
+
+from bert_keras.layers import attention
 
 pytestmark = pytest.mark.once
 
@@ -160,3 +163,20 @@ def test_outputs_and_losses_follow_what_compile_and_other_tasks_change():
     other.quantize("int8")
     outputs.append(check())
     assert all((one != next).any() for one, next in itertools.pairwise(outputs))
+
+
+@pytest.mark.parametrize("is_padded", [False, True])
+def test_attention_on_pytorch_has_a_mask_only_where_something_is_padded(is_padded, monkeypatch):
+    backbone, masks, attend = tiny_backbone(), [], attention.attend
+    inputs = {"token_ids": np.full((2, 6), 7), "padding_mask": np.ones((2, 6), "int32")}
+    inputs["padding_mask"][1, 3:] = not is_padded
+
+    def noted(query, key, value, mask, *args, **kwargs):
+        masks.append(mask is not None)
+        return attend(query, key, value, mask, *args, **kwargs)
+
+    expected = backbone({name: ops.convert_to_tensor(x) for name, x in inputs.items()})
+    monkeypatch.setattr(attention, "attend", noted)
+    outputs = backbone.predict(inputs, verbose=0)
+    assert masks == [is_padded or keras.backend.backend() != "torch"]
+    assert_same_structure_close(outputs, expected)

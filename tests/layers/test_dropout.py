@@ -90,31 +90,33 @@ def test_keras_s_options_still_work():
 class PerElement(keras.layers.Layer):
     """A weight for each element, then dropout: its gradient shows the mask of the backward pass."""
 
-    def __init__(self, dropout):
+    def __init__(self, dropout, adds_residual):
         super().__init__()
-        self.dropout = dropout
+        self.dropout, self.adds_residual = dropout, adds_residual
 
     def build(self, input_shape):
         self.weight = self.add_weight(shape=input_shape[1:], initializer="ones", name="weight")
         self.seen = self.add_weight(shape=input_shape[1:], trainable=False, name="seen")
 
     def call(self, x, training=False):
-        y = self.dropout(x * self.weight, training=training)
+        residual = 2.0 * x if self.adds_residual else None
+        y = self.dropout(x * self.weight, training=training, residual=residual)
         self.seen.assign(ops.stop_gradient(y[0]))
         return y
 
 
 @pytest.mark.each_backend
-def test_the_gradient_has_the_mask_of_the_forward_pass():
-    layer = PerElement(Dropout(0.3))
+@pytest.mark.parametrize("adds_residual", [False, True])
+def test_the_gradient_has_the_mask_of_the_forward_pass(adds_residual):
+    layer = PerElement(Dropout(0.3), adds_residual)
     model = keras.Sequential([keras.Input((1000,)), layer])
     model.compile(keras.optimizers.SGD(1.0), loss=lambda _, y: ops.sum(y, axis=-1))
     ones = np.ones((1, 1000), "float32")
     model.fit(ones, ones, verbose=0)
     gradient = 1 - to_numpy(layer.weight)
-    output = to_numpy(layer.seen)
+    output = to_numpy(layer.seen) - 2.0 * adds_residual
     assert 0.6 < (output != 0).mean() < 0.8
-    np.testing.assert_allclose(gradient, output, rtol=1e-5)
+    np.testing.assert_allclose(gradient, output, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
