@@ -19,8 +19,8 @@ from bert_keras.checks import check_int
 from bert_keras.engine import variable_paths
 from bert_keras.engine.fast_layer_call import outer_call
 from bert_keras.engine.interrupts import defer_signals
-from bert_keras.engine.kernels import input_tensors
 from bert_keras.engine.keras_internals import data_adapters, takes_training, values
+from bert_keras.engine.kernels import input_tensors
 from bert_keras.engine.train_step import is_distributed, runs_cuda_graphs
 
 _lock = threading.Lock()
