@@ -45,7 +45,7 @@ LEAST_BLOCKS = {"jax": 8, "tensorflow": 8, "torch": 16}
 
 
 def input_tensors(inputs, is_traced=False):
-    """Returns a dict of arrays as tensors. A mask on PyTorch has `is_full=True` if nothing is padded.
+    """Returns a dict of arrays as tensors; on PyTorch, a mask without padding has `is_full`.
 
     Args:
         inputs: dict of arrays or tensors, see `bert_keras.inputs`.
