@@ -49,8 +49,10 @@ class GraphTokenizer:
         names = [chr(ord(_MARK) + 1 + number) for number in range(len(special))]
         options = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
         cleaning = {option: settings["normalizer"][option] for option in options}
+        pages, texts = _table_of(**cleaning)
         # Eager tensors: a SavedModel holds them once, however many functions use them.
-        self._kinds, self._texts = map(tf.constant, _table_of(**cleaning))
+        self._places, self._pages = (tf.constant(part) for part in pages)
+        self._texts = tf.constant(texts)
         strips = cleaning["strip_accents"]
         self._strips_accents = cleaning["lowercase"] if strips is None else strips
         self._special = tf.constant(list(special), tf.string)
@@ -104,7 +106,8 @@ class GraphTokenizer:
             texts = _tensorflow_text().normalize_utf8(texts, "NFD")
         codes = tf.strings.unicode_decode(texts, "UTF-8", errors="replace")
         code = codes.values
-        kind = tf.gather(self._kinds, code)
+        page = tf.gather(self._places, code // _PAGE)
+        kind = tf.gather_nd(self._pages, tf.stack([page, code % _PAGE], axis=1))
         itself = tf.strings.unicode_encode(code[:, None], "UTF-8")
         space = tf.gather(tf.constant(["", " "]), tf.cast(kind == 1, tf.int32))
         spaced = tf.strings.join([space, itself, space])
@@ -175,8 +178,9 @@ def _table_of(**cleaning):
         **cleaning: arguments of `tokenizers.normalizers.BertNormalizer`.
 
     Returns:
-        kinds: int32 `(0x110000,)`, the kind of each character: 0 stays, 1 stays as a word, others
-            are replaced by a text.
+        pages: int32 `(num_pages,)`, for each page of 256 characters its row in the second array;
+            and int32 `(num_rows, 256)`, the kind of each character: 0 stays, 1 stays as a word,
+            others are replaced by a text.
         texts: list of str, the text of each kind.
     """
     normalizer = normalizers.BertNormalizer(**cleaning)
@@ -203,4 +207,5 @@ def _table_of(**cleaning):
     for character, text in found.items():
         kinds[ord(character)] = kind_of.get(text, text != character)
     kinds[ord(_MARK) : ord(_MARK) + 0xFFFE] = 1  # The names of special tokens.
-    return kinds, ["", "", *texts]
+    rows, places = np.unique(kinds.reshape(-1, _PAGE), axis=0, return_inverse=True)
+    return (places.astype("int32").ravel(), rows), ["", "", *texts]
