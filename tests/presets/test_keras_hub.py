@@ -133,7 +133,11 @@ REFUSED = [
         for name in (["a"], 5, None)
     ),
     ("config.json", {**backbone_config(), "config": 3}, "'config'"),
-    ("config.json", serialized("BertBackbone", {"num_layers": 2}), "must define the sizes"),
+    (
+        "config.json",
+        serialized("BertBackbone", {"num_layers": 2}),
+        "sizes.*'vocabulary_size', 'num_heads'",
+    ),
     ("config.json", backbone_config(num_layers=2**40), "num_layers"),
     # Merged, the axes of heads and of their width have the same size.
     ("config.json", backbone_config(num_heads=4), r"num_heads.*\(2,\). Received: 4"),

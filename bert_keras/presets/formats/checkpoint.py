@@ -159,10 +159,15 @@ class Checkpoint(Preset):
     def _backbone_arguments(self, cls):
         record, config = self.record, {**self.record.defaults, **self.config}
         arguments, parameters = {**record.fixed}, cls.parameters_of_constructor()
+        missing = []
+        for theirs, ours in record.config.items():
+            if theirs in config:
+                arguments[ours] = config[theirs]
+            elif parameters[ours].default is inspect.Parameter.empty:
+                missing.append(theirs)
         with requiring(self.path, "define the sizes of the model"):
-            for theirs, ours in record.config.items():
-                if theirs in config or parameters[ours].default is inspect.Parameter.empty:
-                    arguments[ours] = config[theirs]
+            if missing:
+                raise KeyError(*missing)
         check_settings(self.path, config, record.allowed, self._advice)
         if (key := record.activation_key) is not None:
             activations = record.activations
