@@ -569,6 +569,8 @@ class Task(AdaptedTask, BuiltModel):
         epochs, callbacks, note = self.recipe.begin(
             self, data, batches, epochs, initial_epoch, steps_per_epoch, bucket_window, callbacks
         )
+        if verbose == "auto":
+            verbose = resolve_verbose(verbose)
         for line in filter(None, (names, note)):
             if verbose and keras.config.is_interactive_logging_enabled():
                 print(line)
@@ -583,7 +585,7 @@ class Task(AdaptedTask, BuiltModel):
                 initial_epoch=initial_epoch,
                 steps_per_epoch=steps_per_epoch,
                 callbacks=callbacks,
-                verbose=resolve_verbose(verbose),
+                verbose=verbose,
                 validation_steps=validation_steps,
                 validation_freq=validation_freq,
             )
