@@ -139,7 +139,8 @@ def similarities(cosines: ArrayLike, alike: ArrayLike, path: Path | None = None)
         figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
         bins = np.linspace(min(-0.2, cosines.min()), 1, 40)
         for name, chosen in (("alike", alike), ("others", ~alike)):
-            axis.hist(cosines[chosen], bins, alpha=0.6, density=True, label=name)
+            if chosen.any():
+                axis.hist(cosines[chosen], bins, alpha=0.6, density=True, label=name)
         axis.set(xlabel="cosine", ylabel="density")
         axis.legend()
     return figure

@@ -78,6 +78,8 @@ def test_attention_leaves_no_row_empty_and_its_rows_sum_to_1(num_heads):
 
 
 def test_similarities_are_drawn():
+    for alike in (True, False):  # Without a warning of matplotlib.
+        assert len(plots.similarities([0.1, 0.9], [alike] * 2).axes[0].patches) == 39
     figure = plots.similarities([0.1, 0.9, 0.8], [False, True, True])
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == [
         "alike",

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_keras import datasets, metrics
-from bert_keras.checks import check_not_empty, refuse_options
+from bert_keras.checks import check_exists, check_not_empty, refuse_options
 from bert_keras.cli.measures import TRUE_PAIR
 from bert_keras.cli.options import LAYOUT, passed_flags
 from bert_keras.datasets.labelled_texts import ExampleSet
@@ -153,7 +153,7 @@ def find_dataset(kind, flags):
 
 
 def check_paths(flags):
-    """Refuses files that would not be read."""
+    """Refuses files that would not be read, or do not exist."""
     passed = passed_flags(flags, ("data_dir", "train_file", "dev_file", "test_file"))
     has_files = "--train_file" in passed or "--dev_file" in passed
     if ("--data_dir" in passed and has_files) or not {"--data_dir", "--train_file"} & {*passed}:
@@ -161,6 +161,8 @@ def check_paths(flags):
             "Pass --data_dir, whose files are found by their names, or --train_file, with or "
             f"without --dev_file. Received: {', '.join(passed) or 'none of these'}."
         )
+    for flag, path in passed.items():
+        check_exists(path, f"{flag} must be a path that exists")
 
 
 def files_by_name(folder):

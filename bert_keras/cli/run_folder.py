@@ -38,7 +38,8 @@ class RunFolder:
     def __init__(self, folder, name, settings, resume=False, overwrite=False):
         if folder is None and resume:
             raise ValueError("--resume needs the --output_dir of the run to continue.")
-        self.path = _new_path(name) if folder is None else Path(folder)
+        new = (Path("output", f"{name}-{number}") for number in itertools.count(1))
+        self.path = next(x for x in new if not x.exists()) if folder is None else Path(folder)
         self.settings = json.loads(json.dumps(settings))
         self.trials = []
         results = self.path / "results.json"
@@ -74,7 +75,8 @@ class RunFolder:
             # Only files that a run writes: the folder may hold others, such as the user's models.
             patterns = ("epoch.json", "thresholds.json", "model.keras")
             for pattern in (*patterns, "setting_*.keras", "epoch_*.keras"):
-                self._forget(*self.path.glob(pattern))
+                for path in self.path.glob(pattern):
+                    path.unlink()
             self.write()
 
     def _continue(self, results):
@@ -118,10 +120,7 @@ class RunFolder:
             model.save(self.path / f"setting_{number}.keras")
         self.trials.append(trial)
         self.write()
-        self._forget(self.path / "epoch.json", *self.path.glob("epoch_*.keras"))
-
-    def _forget(self, *paths):
-        for path in paths:
+        for path in (self.path / "epoch.json", *self.path.glob("epoch_*.keras")):
             path.unlink(missing_ok=True)
 
     def settle(self, number, setting):
@@ -129,7 +128,7 @@ class RunFolder:
         path = self.path / f"setting_{number}.keras"
         if path.exists() and self.ranked()[0][0] == setting:
             path.replace(self.path / "model.keras")
-        self._forget(path)
+        path.unlink(missing_ok=True)
 
     def ranked(self):
         """Returns pairs of a setting and its trials, the best first, of both.
@@ -192,9 +191,3 @@ def _rank(trial):
     """Returns a trial's main score; an undefined score ranks lowest."""
     score = next(iter(trial["scores"].values()))
     return -math.inf if score is None else score
-
-
-def _new_path(name):
-    """Returns the first path `output/NAME-1`, `output/NAME-2`, ... that is free."""
-    paths = (Path("output", f"{name}-{number}") for number in itertools.count(1))
-    return next(path for path in paths if not path.exists())

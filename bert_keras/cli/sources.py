@@ -168,6 +168,7 @@ def convert(source, target, to, overwrite=False):
             f"{source} holds a program, which cannot be converted. Pass the model that it was made "
             "from."
         )
+    os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
     method, arguments = TARGETS[to]
     getattr(model, method)(target, **arguments)
     print(*warned, f"Wrote {target}.", sep="\n")

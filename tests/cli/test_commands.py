@@ -313,6 +313,11 @@ def test_convert_writes_files_with_the_same_outputs(command, preset, tmp_path, m
     assert "--overwrite" in command("convert", preset, target, "--to", to)
 
 
+def test_convert_makes_the_folder_of_its_target(command, preset, tmp_path):
+    target = tmp_path / "new" / "x.keras"
+    assert command("convert", preset, target, "--to", "keras") == f"Wrote {target}.\n"
+
+
 def test_convert_asks_another_backend_for_its_format(
     command, preset, tmp_path, asked_of_other_backends
 ):

@@ -167,7 +167,7 @@ def test_the_command_works_without_docstrings(monkeypatch):
     monkeypatch.setattr(train, "__doc__", None)
     monkeypatch.setattr(bert_keras.TextClassifier, "__doc__", None)
     train.main(["-h"])
-    with pytest.raises(FileNotFoundError, match="No such file"):
+    with pytest.raises(FileNotFoundError, match="--train_file must be .* Received: 'x', not found"):
         train.main([TEXTS, "--train_file=x"])
 
 
@@ -876,7 +876,7 @@ def test_models_that_train_does_not_make_are_not_measured(preset):
     ("task", "values", "message"),
     [
         (TEXTS, {"data_dir": "nowhere"}, "nowhere"),
-        (TAGS, {"data_dir": ""}, "No such file"),
+        (TAGS, {"data_dir": ""}, "--data_dir must be a path that exists"),
         (TEXTS, {"data_dir": ".", "dev_file": __file__}, "Received: --data_dir, --dev_file"),
         (TEXTS, {"data_dir": ".", "train_file": __file__}, "Received: --data_dir, --train_file"),
         (TEXTS, {"dev_file": __file__}, "Pass --data_dir, .* or --train_file"),
