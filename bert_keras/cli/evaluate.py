@@ -66,7 +66,8 @@ def _kind_of(source, model):
     if not kinds or isinstance(model, Reranker):
         names = ", ".join(kind.model_class.__name__ for kind in TASKS.values())
         raise ValueError(
-            f"`evaluate` measures a {names}. Received: {source}, a {type(model).__name__}."
+            f"`evaluate` measures a {names}, in Keras and not as an exported program. Received: "
+            f"{source}, a {type(model).__name__}."
         )
     # A `LongTextClassifier` is a `TextClassifier` too.
     return max(kinds, key=lambda kind: len(kind.model_class.__mro__))
