@@ -120,17 +120,22 @@ def _recomputing(layer):
     """
     weights, states = layer.trainable_variables, seed_states(layer)
     others = [v for v in layer.non_trainable_variables if v.name != "seed_generator_state"]
-    weight_values, other_values = ([ops.cast(v, v.dtype) for v in x] for x in (weights, others))
     variables = (*weights, *others, *states)
     # In the backward pass, Keras has left the model's call and its precision.
     autocast = getattr(scopes, "autocast_scope", None)
+
+    def in_precision(dtype):
+        return type(autocast)(dtype) if autocast else contextlib.nullcontext()
+
+    with in_precision(None):  # The gradients of chunks are added up in the weights' own dtype.
+        weight_values, other_values = ([ops.cast(v, v.dtype) for v in x] for x in (weights, others))
 
     def recomputed(function, old_states, *inputs):
         def compute(*arguments):
             inner, weight_values = arguments[: len(inputs)], arguments[len(inputs) :]
             current = (*weight_values, *other_values, *old_states)
             with (
-                type(autocast)(autocast.dtype) if autocast else contextlib.nullcontext(),
+                in_precision(autocast and autocast.dtype),
                 keras.StatelessScope(zip(variables, current, strict=True)),
             ):
                 return function(*inner)
