@@ -598,6 +598,7 @@ def test_a_wrong_value_is_refused_with_the_remedy(classifier, call, remedy):
         (lambda task: task(np.ones((2, 4), int)), "Pass {'token_ids': ids}"),
         (lambda task: task.evaluate(WRONG_BATCH), "Batch 2 of the dataset: .*Received: list"),
         (lambda task: task.evaluate(slices(TEXTS, LABELS)), r"Batch the dataset: `.batch\(32\)`"),
+        (lambda task: task.evaluate(iter([{"text": "a", "label": 0}])), "Batch the dataset: "),
         (lambda task: slices(TEXTS).batch(2).map(tiny_preprocessor()), "the dataset of strings"),
         (lambda task: task.backbone.predict_on_batch(TEXTS), r"its `preprocessor\(texts\)`"),
         (lambda task: task.train_on_batch(np.ones((2, 4), int), [0, 1]), "'token_ids': ids"),

@@ -114,7 +114,9 @@ def _encoded(task, training, batch):
         columns = list(x) if is_text(x) or _is_rows(x) else tuple(map(as_str, x))
     parts = columns if isinstance(columns, tuple) else (columns,)
     are_columns = all(is_text(part) or _is_rows(part) for part in parts)
-    if isinstance(x, str) or not (are_columns or has_names(x)):
+    values = x.values() if isinstance(x, Mapping) else (x,)
+    is_example = any(isinstance(value, str) for value in values)
+    if is_example or not (are_columns or has_names(x)):
         raise TypeError(
             "It must begin with a dict of arrays as in bert_keras.inputs, a column of str, or a "
             f"tuple of such columns. Received: {type(x).__name__}, beginning with {x!r:.80}. "

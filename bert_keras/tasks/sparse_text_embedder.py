@@ -127,9 +127,7 @@ class SparseTextEmbedder(Embedder):
         advice = "Pass two numbers, for queries and for documents; (0, 0) for none."
         factors = as_array("`regularization`", regularization, advice)
         check_shape("`regularization`", factors, (2,), "iuf", advice)
-        self.regularization = tuple(
-            float(check_number("regularization", x)) for x in regularization
-        )
+        self.regularization = tuple(check_number("regularization", float(x)) for x in factors)
         self.head_options = check_head_options(head_options, HEAD_OPTIONS)
         options = {**families.head_options(backbone, self), **(self.head_options or {})}
         self.head = head_for(self, SpladeHead, *OF_VOCABULARY, log_twice=log_twice, **options)

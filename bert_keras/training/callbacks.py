@@ -48,8 +48,7 @@ class RefuseOtherWeights(keras.callbacks.Callback):
 
     def _weights(self):
         # Of each layer: on PyTorch, `fit` lists those of the model once.
-        layers = all_layers(self.model, include_self=False)
-        return {id(x): x.path for layer in layers for x in layer.trainable_weights}
+        return {id(x): x.path for layer in all_layers(self.model) for x in layer.trainable_weights}
 
     def on_train_begin(self, logs=None):
         self._known = self._weights()
