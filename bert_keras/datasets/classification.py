@@ -102,8 +102,8 @@ def read_examples(path: Path, task: ClassificationTask) -> LabelledTexts:
 
 def read_texts(
     path: Path,
-    text_columns: Sequence[str | None],
-    label_column: str | Sequence[str],
+    text_columns: str | int | Sequence[str | int | None],
+    label_column: str | int | Sequence[str | int],
     label_names: Sequence[str] | None = None,
     problem_type: ProblemType = "single_label",
     score_range: tuple[float, float] = (-math.inf, math.inf),
@@ -123,10 +123,10 @@ def read_texts(
 
     Args:
         path: CSV, TSV, Excel, JSON, JSON lines, or Parquet file, see `read_records`.
-        text_columns: list of one or two str: names, or numbers from 0, negative from the end. A
-            `None` in the list is ignored.
-        label_column: str, likewise; for several labels also a list of columns, or their names
-            separated by commas, with 0 or 1 in each column.
+        text_columns: one or two names, or numbers from 0, negative from the end: a list, or a str
+            that separates them by commas. A `None` in the list is ignored.
+        label_column: a name or number; for several labels also several, likewise, with 0 or 1 in
+            each column.
         label_names: tuple of str, the labels allowed; by default those that occur.
         problem_type: `"single_label"`, `"multi_label"` for fields with any number of labels, as a
             text or a list of names, or of 0 and 1 for each label, or `"regression"` for labels that
@@ -148,9 +148,9 @@ def read_texts(
         ValueError: there are no rows or no such column, or a label is not allowed. The message
             names the file and the place, and for columns those that exist.
     """
-    labels = label_column.split(",") if isinstance(label_column, str) else label_column
-    labels = [str(name).strip() for name in labels]
-    texts = [str(name) for name in text_columns if name is not None]
+    each = (text_columns, label_column)
+    each = (re.split(r"\s*,\s*", str(x)) if isinstance(x, str | int) else x for x in each)
+    texts, labels = ([str(name) for name in names if name is not None] for names in each)
     columns, names = [*texts, *labels], tuple(str(name).strip() for name in label_names or ())
     rule = "texts and labels must be different columns"
     check_at(path, len({*columns}) == len({*texts}) + len(labels), rule, columns)

@@ -194,6 +194,13 @@ def test_each_row_of_a_file_without_labels_is_answered_if_labels_may_lack(
         read_texts(path, [text], label, label_names)
 
 
+@pytest.mark.parametrize("texts, label", [("a,b", "y"), ("a, b", ["y"]), ([0, 1], 2), ("0,1", 2)])
+def test_columns_may_be_a_str_or_numbers(write, texts, label):
+    header = "" if label == 2 else "a,b,y\n"
+    found = read_texts(write("t.csv", f"{header}c,d,no\ne,f,yes\n"), texts, label)
+    assert found.texts == (["c", "e"], ["d", "f"]) and found.label_names == ("no", "yes")
+
+
 def test_labels_that_occur_are_the_classes(write):
     found = read_texts(write("t.csv", '"a\nb",yes\nc,no\nd,maybe\n'), ["-2"], "-1")
     assert found.label_names == ("maybe", "no", "yes") and found.labels.tolist() == [2, 1, 0]
