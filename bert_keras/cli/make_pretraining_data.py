@@ -10,6 +10,7 @@ anew in each epoch when the shards are read.
 """
 
 import json
+import os
 import pkgutil
 import re
 import sys
@@ -26,7 +27,7 @@ INPUT = (
     Option("sentences_per_line", bool, False, "Each line is a sentence; do not split lines."),
 )
 TOKENIZER = (
-    Option("vocabulary", str, REQUIRED, "vocab.txt, tokenizer.json, or a checkpoint's folder."),
+    Option("vocabulary", str, REQUIRED, "A checkpoint, a vocab.txt or a tokenizer.json."),
     Option("lowercase", bool, None, "Lowercase the text; by default as vocab.txt suggests."),
     Option("word_segmenter", str, None, "module:function, a str to its words, for Chinese."),
 )
@@ -57,7 +58,8 @@ def main(arguments):
     """Runs the command with the arguments after `pretraining-data`."""
     flags, _ = parse("pretraining-data", __doc__, GROUPS, arguments)
     settings = {"lowercase": flags.lowercase} if flags.lowercase is not None else {}
-    tokenizer = Tokenizer.load(flags.vocabulary, **settings)
+    load = Tokenizer.load if os.path.exists(flags.vocabulary) else Tokenizer.from_preset
+    tokenizer = load(flags.vocabulary, **settings)
     logging.set_verbosity(logging.INFO)  # For the progress.
     names = [option.name for option in EXAMPLES]
     names += ["documents", "sentences_per_line", "examples_per_shard", "num_workers"]
@@ -65,7 +67,7 @@ def main(arguments):
         flags.input,
         tokenizer,
         flags.output_dir,
-        word_segmenter=word_segmenter(flags.word_segmenter),
+        word_segmenter=flags.word_segmenter and word_segmenter(flags.word_segmenter),
         progress=lambda message: logging.log_every_n_seconds(logging.INFO, message, 5),
         **{name: flags[name].value for name in names},
     )
@@ -74,9 +76,7 @@ def main(arguments):
 
 
 def word_segmenter(path):
-    """Returns the function of a path `module:function`, `None` for `None`."""
-    if path is None:
-        return None
+    """Returns the function of a path `module:function`."""
     if not re.fullmatch(r"[\w.]+:[\w.]+", path):
         raise ValueError(f"--word_segmenter must be module:function. Received: {path!r}.")
     sys.path.insert(0, "")

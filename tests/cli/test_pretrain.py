@@ -235,6 +235,14 @@ def test_text_becomes_a_vocabulary_and_examples(last_line, text, tmp_path):
     assert (manifest["seed"], manifest["sequence_length"]) == (3, 16)
 
 
+def test_the_vocabulary_may_be_that_of_a_checkpoint(last_line, text, tmp_path):
+    preset, output = "bert_mini_en_gutenberg", tmp_path / "data"
+    arguments = [f"--vocabulary={preset}", "--sequence_length=16", f"--output_dir={output}"]
+    last_line(make_pretraining_data, f"--input={text}", *arguments)
+    tokenizers = (bert_keras.Tokenizer.load(output), bert_keras.Tokenizer.from_preset(preset))
+    assert tokenizers[0].vocabulary == tokenizers[1].vocabulary
+
+
 def test_the_folder_of_a_vocabulary_is_made_before_training(last_line, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises((FileExistsError, NotADirectoryError)):
