@@ -234,8 +234,8 @@ class Tokenizer(TextEncoder):
 
         A tokenizer.json defines the tokenizer. Without it, vocab.txt makes a WordPiece tokenizer,
         vocab.json with merges.txt a byte-pair one, and a SentencePiece file a Unigram one. Roles
-        and settings come, in this order, from `overrides`, special_tokens_map.json (only beside a
-        tokenizer_config.json without `added_tokens_decoder`), tokenizer_config.json and
+        and settings come, in this order, from `overrides`, special_tokens_map.json (unless
+        tokenizer_config.json has an `added_tokens_decoder`), tokenizer_config.json and
         tokenizer.json; `do_lower_case` of sentence-transformers lowercases what the tokenizer of a
         folder reads. If none of them says whether WordPiece lowercases, the vocabulary does: one
         without upper-case letters was made from lowercased text.
