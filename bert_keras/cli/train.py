@@ -345,7 +345,7 @@ def _write_card(kind, flags, model, run, results):
         f"Data: {flags.data_dir or flags.train_file}",
         *(f"{name}: {value}" for name, value in results.items() if value is not None),
     ]
-    write_card(run.path, model, run.path, "bert_keras", facts=facts)
+    write_card(run.path, model, run.path, "bert_keras", facts=facts, file="model.keras")
 
 
 def _show_trials(run):

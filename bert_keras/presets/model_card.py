@@ -15,7 +15,7 @@ README = "README.md"
 MARK = "<!-- Saving the model again replaces this card. Delete this line to keep your changes. -->"
 
 
-def write_card(new, model, folder, library, code="", facts=()):
+def write_card(new, model, folder, library, code="", facts=(), file=None):
     """Writes a README.md, unless the folder has one that bert_keras did not write.
 
     Args:
@@ -25,13 +25,14 @@ def write_card(new, model, folder, library, code="", facts=()):
         library: str, the library that reads this format, by its name on the Hub.
         code: str, code that loads the folder with that library, where `"."` is the folder.
         facts: further lines of text.
+        file: str, name of the `.keras` file in the folder, `None` if the folder is a preset.
     """
     path = pathlib.Path(folder) / README
     if path.is_file() and MARK not in path.read_text(encoding="utf-8", errors="replace"):
         return
     answerer = next(iter(getattr(model, "answerers", ())), None)
     tag = answerer.tag if answerer else "feature-extraction"
-    own_code = _own_code(model, library, answerer)
+    own_code = _own_code(model, library, answerer, file)
     blocks = "\n\n".join(f"```python\n{block}\n```" for block in (own_code, code) if block)
     paragraphs = [
         f"---\nlibrary_name: {library}\npipeline_tag: {tag}\ntags: [bert_keras, keras]\n---",
@@ -69,7 +70,7 @@ def _class_of(model, library):
     return next(cls for cls in type(model).__mro__ if hasattr(bert_keras, cls.__name__))
 
 
-def _own_code(model, library, answerer):
+def _own_code(model, library, answerer, file):
     """Returns code that loads the folder with this package, and asks it."""
     cls = _class_of(model if answerer else getattr(model, "backbone", model), library)
     preprocessor = getattr(model, "preprocessor", None)
@@ -79,7 +80,8 @@ def _own_code(model, library, answerer):
     if not hasattr(bert_keras, cls.__name__):
         module = "your_module" if cls.__module__ == "__main__" else cls.__module__
         line, name = f"from {module} import {cls.__name__}", cls.__name__
-    lines = [line, "", f'model = {name}.from_preset("."{options})']
+    load = f'bert_keras.load_model("{file}")' if file else f'{name}.from_preset("."{options})'
+    lines = [line, "", f"model = {load}"]
     if has_text and answerer.call:
         mask = f"A {preprocessor.tokenizer.mask_token}."
         lines.append(f"print(model.{answerer.call.format(mask=mask)})")

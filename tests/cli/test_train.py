@@ -4,6 +4,7 @@ It runs on PyTorch, which compiles nothing. The tasks themselves are tested on e
 is `train`, as the quickstart of each.
 """
 
+import contextlib
 import csv
 import json
 import os
@@ -307,7 +308,7 @@ def test_the_default_length_is_at_most_the_positions_of_the_checkpoint(
         run(TEXTS, **files, max_length=128)
 
 
-def test_unequal_classes_are_named_weighted_and_stopped_early(run, measure):
+def test_unequal_classes_are_named_weighted_and_stopped_early(run, measure, capsys):
     rows = [(f"text {LETTERS[i]}", (3, 3, 1, 3, 2)[i % 5]) for i in range(20)]
     options = {"class_weight": "balanced", "early_stopping": True, "epochs": 3, "baselines": True}
     files, names = train_and_dev([("text", "label"), *rows]), "low,middle,high"
@@ -346,6 +347,9 @@ def test_unequal_classes_are_named_weighted_and_stopped_early(run, measure):
     assert read_lines(pathlib.Path("none.csv")) == ["text,label,predicted"]
     card = (output / "README.md").read_text()
     assert "pipeline_tag" in card and f"- accuracy: {results['accuracy']}" in card
+    with contextlib.chdir(output):
+        exec(card.split("```python")[1].split("```")[0], {})
+    assert "{'label': " in capsys.readouterr().out
     assert measure("train.tsv", label_names=names)[0]["accuracy"] == results["accuracy"]
     # The run knows its classes: a file may lack some of them.
     assert read_json(output / "results.json")["settings"]["classes"] == ["1", "2", "3"]
