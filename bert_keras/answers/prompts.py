@@ -9,7 +9,8 @@ from typing import Any
 from ..checks import check_choice
 from .answerer import Option
 
-# What an embedder without prompts has, as in sentence-transformers: a program need not know.
+# The prompts of an embedder that has none, as in sentence-transformers, so that programs can pass
+# these names to any embedder.
 USUAL = {"query": "", "document": ""}
 # What goes before each text; `prompt_text` checks it.
 PROMPT = Option(
@@ -57,9 +58,10 @@ def prompt_text(
     if not isinstance(prompt, str) or (
         prompt not in prompts and re.fullmatch("[A-Za-z0-9_.-]+", prompt)
     ):
+        names = f"a name, one of {list(prompts)[:20]}, or " if prompts else ""
         raise ValueError(
-            f"`prompt` must be a name, one of {list(prompts)[:20]}, or a text that ends "
-            f"with a colon or a space, such as 'query: '. Received: {prompt!r:.60}."
+            f"`prompt` must be {names}a text that ends with a colon or a space, such as 'query: '. "
+            f"Received: {prompt!r:.60}."
         )
     return prompts.get(prompt, prompt)
 

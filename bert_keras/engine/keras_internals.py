@@ -36,8 +36,8 @@ scopes.saving_attr_skiplist_Layer = {
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
-# Without it `AdamW` makes no step on PyTorch. `torch.optim.adamw.adamw` makes the same one, but for
-# small tensors it takes four times as long.
+# Without it the package cannot be imported on PyTorch. `torch.optim.adamw.adamw` makes the same
+# step, but for small tensors it takes four times as long.
 fused_adamw = None
 if keras.backend.backend() == "torch":
     import torch

@@ -49,7 +49,7 @@ def input_tensors(inputs, is_traced=False):
 
     Args:
         inputs: dict of arrays or tensors, see `bert_keras.inputs`.
-        is_traced: bool, whether a program is made of the call, which must do for any mask.
+        is_traced: bool, whether the call is compiled: the program must work for any mask.
     """
     tensors = dict(zip(inputs, map(ops.convert_to_tensor, inputs.values()), strict=True))
     mask = inputs.get(PADDING_MASK)

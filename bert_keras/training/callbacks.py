@@ -50,14 +50,15 @@ class RefuseOtherWeights(keras.callbacks.Callback):
         # Of each layer: on PyTorch, `fit` lists those of the model once.
         return {id(x): x.path for layer in all_layers(self.model) for x in layer.trainable_weights}
 
-    def on_train_begin(self, logs=None):
-        self._known = self._weights()
+    def set_model(self, model):
+        super().set_model(model)
+        self._known = self._weights()  # Before `on_train_begin` of any callback.
 
     def on_epoch_begin(self, epoch, logs=None):
         if changed := dict(self._known.items() ^ self._weights().items()):
             raise ValueError(
-                "A callback must not add, freeze or unfreeze weights, which the optimizer of `fit` "
-                f"would not see. Received: {min(changed.values())}, {len(changed)} in all. Do so "
+                "A callback must not add, freeze or unfreeze weights: the optimizer of `fit` would "
+                f"not notice. Received: {min(changed.values())}, {len(changed)} in all. Do so "
                 "before `fit`, or between two calls, and call `compile` after it."
             )
 

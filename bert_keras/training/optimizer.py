@@ -282,9 +282,9 @@ class AdamW(keras.optimizers.Optimizer):
         places = [self._places[id(variable)] for variable in trainable_variables]
         momentums, velocities = values(self._momentums), values(self._velocities)
         for i, tensor, gradient in zip(places, values(trainable_variables), grads, strict=True):
-            # The kernel takes tensors of one dtype.
+            # The kernel takes tensors of one dtype, and reads them in the order of their memory.
             group = *self._groups[i], tensor.dtype
-            rows[group].append((tensor, gradient, momentums[i], velocities[i]))
+            rows[group].append((tensor, gradient.contiguous(), momentums[i], velocities[i]))
         excess = None
         if self.global_clipnorm:
             norm = torch.nn.utils.get_total_norm(grads)

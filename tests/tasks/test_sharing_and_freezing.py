@@ -103,10 +103,14 @@ def test_weights_frozen_by_hand_stay_frozen_when_adapters_are_merged(tmp_path):
 
 @pytest.mark.each_backend
 @pytest.mark.parametrize(
-    "change", [lambda x: x.enable_lora(2), lambda x: setattr(x, "trainable", 0)]
+    ("hook", "change"),
+    [
+        ("on_epoch_begin", lambda x: x.enable_lora(2)),
+        ("on_train_begin", lambda x: setattr(x, "trainable", 0)),
+    ],
 )
-def test_a_callback_that_changes_which_weights_train_is_refused(change):
+def test_a_callback_that_changes_which_weights_train_is_refused(hook, change):
     task = tiny_classifier()
-    callback = keras.callbacks.LambdaCallback(on_epoch_begin=lambda *_: change(task.head.dense))
+    callback = keras.callbacks.LambdaCallback(**{hook: lambda *_: change(task.head.dense)})
     with pytest.raises(ValueError, match=r"head/dense/.* in all. Do so before `fit`"):
         task.fit(["a", "b"], [0, 1], epochs=2, verbose=0, callbacks=[callback])

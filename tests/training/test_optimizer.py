@@ -72,7 +72,8 @@ def train(optimizer, gradients, variables=None):
         gradients = []
     with torch.no_grad():  # It has no effect on the other backends.
         for step in gradients:
-            optimizer.apply([ops.convert_to_tensor(np.array(gradient)) for gradient in step])
+            # A view of another order, as gradients of transposed weights may be.
+            optimizer.apply([ops.convert_to_tensor(np.array(x, order="F")) for x in step])
     return [np.array(to_numpy(variable)) for variable in variables]
 
 
