@@ -98,8 +98,18 @@ def in_chunks(layer, function, inputs, chunk_size):
         return recomputed(lambda: function(inputs, True), states)
 
     chunks = {name: split(array) for name, array in inputs.items()}
-    outputs = ops.swapaxes(ops.map(compute, (chunks, seeds)), 0, 1)
+    outputs = ops.swapaxes(_mapped(compute, (chunks, seeds)), 0, 1)
     return ops.reshape(outputs, (-1, *ops.shape(outputs)[2:]))[:num_rows]
+
+
+def _mapped(function, rows):
+    """Returns the outputs of a function, float32, for each row, computed one after another."""
+    if keras.backend.backend() != "tensorflow":
+        return ops.map(function, rows)
+    import tensorflow as tf
+
+    # `ops.map` may compute ten rows at a time, and once more the first, to learn the shape.
+    return tf.map_fn(function, rows, fn_output_signature="float32", parallel_iterations=1)
 
 
 def seed_states(layer):

@@ -59,6 +59,22 @@ def test_chunks_give_the_gradient_of_the_whole_batch(rate, direct):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
+@pytest.mark.also_on("tensorflow")
+def test_chunks_are_computed_one_after_another():
+    embedder = tiny_task("TextEmbedder")
+    embedder.compile(chunk_size=2)
+    inputs = embedder.preprocessor(QUERIES)
+    if keras.backend.backend() != "tensorflow":
+        assert embedder(inputs, training=True).shape[0] == len(QUERIES)
+        return
+    import tensorflow as tf
+
+    graph = tf.function(lambda: embedder(inputs, training=True)).get_concrete_function().graph
+    loops = [op for op in graph.get_operations() if op.type in ("While", "StatelessWhile")]
+    # Otherwise the inner values of several chunks would be in memory.
+    assert [loop.get_attr("parallel_iterations") for loop in loops] == [1]
+
+
 def test_the_chunk_size_goes_on_in_a_file(reloaded):
     embedder = tiny_task("TextEmbedder")
     embedder.compile(chunk_size=2)
