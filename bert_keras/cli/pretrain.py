@@ -230,7 +230,7 @@ def check_data(flags, phases, model):
             raise ValueError(
                 f"All data must be made with the model's tokenizer. Received: {folder}, made with "
                 f"another {' and '.join(differences)}. Make the data with the model's: "
-                "bert-keras pretraining-data --vocabulary."
+                f"bert-keras pretraining-data --vocabulary={flags.preset or phases[0].data}."
             )
         if positions is not None and length > positions:
             raise ValueError(
