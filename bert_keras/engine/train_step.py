@@ -79,6 +79,8 @@ class _TorchSteps:
 
     # Weights that are trainable but that this model does not train.
     excluded_weights = ()
+    # Whether a step must check its inputs; a task has checked them before.
+    checks_steps = True
     _compiled = _listed = None
     # Whether layers may hold losses; known when a loss was computed after the last call.
     _may_have_losses = True
@@ -164,7 +166,8 @@ class _TorchSteps:
     def _outputs_and_loss(self, x, y, sample_weight, training):
         """Returns the outputs and the loss of a batch; `jit_compile` compiles the call."""
         options = {"training": training} if takes_training(self) else {}
-        self.check_inputs(x)  # While they are arrays, whose values are checked.
+        if self.checks_steps:
+            self.check_inputs(x)  # While they are arrays, whose values are checked.
         tensors = kernels.input_tensors(x, self._compiled is not None)
         # Keras's call clears the losses that layers added before. The context of a call would make
         # `torch.compile` compile again.

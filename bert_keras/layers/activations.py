@@ -81,9 +81,11 @@ def get_activation(activation: Activation | None) -> Callable[[Tensor], Tensor]:
     Raises:
         ValueError: the name is unknown.
     """
-    # PyTorch keeps only the input anyway.
-    exact = keras.activations.gelu if keras.backend.backend() == "torch" else gelu
-    functions = {"gelu": exact, "gelu_tanh": gelu_tanh}
+    functions = {"gelu": gelu, "gelu_tanh": gelu_tanh}
+    if keras.backend.backend() == "torch":  # It keeps only the input anyway.
+        import torch
+
+        functions["gelu"] = torch.nn.functional.gelu
     if isinstance(activation, str) and activation in functions:
         return functions[activation]
     return keras.activations.get(activation)

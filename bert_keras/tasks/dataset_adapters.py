@@ -8,6 +8,7 @@ import functools
 from collections.abc import Iterator, Mapping
 
 import keras
+import numpy as np
 
 from bert_keras import distribution
 from bert_keras.checks import as_str, refuse_options
@@ -197,4 +198,5 @@ def as_numpy(columns):
 
 
 def _as_array(value):
-    return keras.ops.convert_to_numpy(value) if hasattr(value, "shape") else value
+    is_tensor = hasattr(value, "shape") and not isinstance(value, np.ndarray)
+    return keras.ops.convert_to_numpy(value) if is_tensor else value

@@ -180,6 +180,7 @@ class Task(AdaptedTask, BuiltModel):
     tasks = untrained_variables = ()
     # Whether `fit` is running.
     _is_fitting = False
+    checks_steps = False
 
     def __init__(
         self,
