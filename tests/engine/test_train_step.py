@@ -82,7 +82,7 @@ class Run:
         )
 
     def evaluate(self, **options):
-        self.task.evaluate(*self.data[:2], 4, self.data[2], verbose=0, **options)
+        self.task.evaluate(*self.data[:2], 4, 0, self.data[2], **options)
 
     def predict(self):
         return self.task.predict(self.inputs, batch_size=4, verbose=0)
