@@ -59,6 +59,7 @@ def test_chunks_give_the_gradient_of_the_whole_batch(rate, direct):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
+@pytest.mark.each_backend
 @pytest.mark.also_on("tensorflow")
 def test_chunks_are_computed_one_after_another():
     embedder = tiny_task("TextEmbedder")
