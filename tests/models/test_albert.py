@@ -84,7 +84,7 @@ def test_a_shared_block_has_one_adapter_which_trains_and_merges(reloaded):
 
 
 @pytest.mark.each_backend
-def test_gradients_of_shared_blocks_that_are_computed_again_equal_transformers(tmp_path):
+def test_gradients_of_blocks_computed_again_equal_transformers(tmp_path):
     reference, inputs = random_reference("Albert", 0, num_hidden_groups=1)
     check_gradients(reference, inputs, tmp_path, remat=True)
 
