@@ -91,7 +91,7 @@ def test_a_prompt_goes_before_each_query(tmp_path):
     assert one == pytest.approx(other, abs=1e-6)
     with pytest.raises(ValueError, match="`prompt` must be a name"):
         reranker.score(QUERIES, TEXTS, prompt="nowhere")
-    with pytest.raises(ValueError, match="`prompt` must be a name"):  # No model has it by default.
+    with pytest.raises(ValueError, match="`prompt` must be a text that"):  # There are no prompts.
         plain.rank(QUERIES[0], TEXTS, prompt="query")
     with pytest.raises(ValueError, match="`default_prompt` must be one of"):
         tiny_reranker(default_prompt="find")
