@@ -59,12 +59,12 @@ def check_client(task, folder):
     assert answers.pop("none") == {"logits": [], "probabilities": [], "labels": []}
     for name, found in answers.items():
         columns = (TEXTS, PAIRS) if name == "pairs" else TEXTS
-        wanted, said = task.predict(columns, verbose=0), task.classify(columns)
+        wanted, classified = task.predict(columns, verbose=0), task.classify(columns)
         assert wanted.std(axis=0).min() > 0.01
         np.testing.assert_allclose(found["logits"], wanted, atol=1e-5)
-        probabilities = [list(answer["probabilities"].values()) for answer in said]
+        probabilities = [list(answer["probabilities"].values()) for answer in classified]
         np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)
-        assert found["labels"] == [answer["label"] for answer in said]
+        assert found["labels"] == [answer["label"] for answer in classified]
         assert len(set(found["labels"])) > 1
 
 
@@ -106,9 +106,9 @@ def test_each_task_s_program_answers_as_the_task():
         assert len(found) == (3 if task is several else 1)
         if task is several:
             labels = [[name.decode() for name in row if name] for row in found["labels"].numpy()]
-            said = task.classify(TEXTS)
-            assert labels == [answer["labels"] for answer in said]
-            probabilities = [list(answer["probabilities"].values()) for answer in said]
+            classified = task.classify(TEXTS)
+            assert labels == [answer["labels"] for answer in classified]
+            probabilities = [list(answer["probabilities"].values()) for answer in classified]
             np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)
     found = from_text.program_of(of_seen_weights(reranker))(TEXTS, PAIRS)
     np.testing.assert_allclose(found["scores"][:, 0], reranker.score(TEXTS, PAIRS), atol=1e-5)
