@@ -89,7 +89,7 @@ class RunFolder:
                 f"{', '.join(differing)}. Pass the same flags and data, or leave out --resume."
             )
         self.trials = saved["trials"]
-        print(f"{len(self.trials)} trials are done already.")
+        print(f"Trials done already: {len(self.trials)}.")
 
     def write(self, **ended):
         """Writes results.json, at the end of the run with its `metrics` and its `verdict`."""

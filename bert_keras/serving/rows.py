@@ -122,13 +122,14 @@ def check_rows(served, method, rows, settings, top_k=5, **options):
     # Several texts of a field are examples of one batch.
     has_list = kinds[-1].kind == "texts"
     most = len(kinds) - 1 + settings.max_batch if has_list else len(kinds)
+    counts = most if most == len(fields) else f"{len(fields)} to {most}"
     names = ", ".join(f'"{field}"' for field in fields)
     advice = f" Write each row as a list: [[{names}]]." if len(fields) > 1 else ""
     for place, row in enumerate(rows):
         check(
             len(fields) <= len(row) <= most and (not has_list or len(row) == len(rows[0])),
-            f"rows[{place}]: {method} takes {', '.join(fields)}, {len(fields)} to {most} texts"
-            f"{', as many in every row' * has_list}. Received: {len(row)} texts.{advice}",
+            f"rows[{place}]: {method} takes {', '.join(fields)}, {counts} texts"
+            f"{', as many in every row' * has_list}. Received: {len(row)}.{advice}",
         )
         length, limit = sum(map(len, row)), settings.max_text
         check(

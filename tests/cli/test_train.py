@@ -417,7 +417,7 @@ def test_a_grid_tries_every_setting_once_and_continues_after_a_kill(run, yes_and
             run(TEXTS, **grid)
     assert (output / "epoch.json").exists()
     results, printed, _ = run(TEXTS, **grid, resume=True)
-    assert "1 trials are done already" in printed and "Continuing after epoch 1" in printed
+    assert "Trials done already: 1." in printed and "Continuing after epoch 1" in printed
     assert results == expected
     trials = read_json(output / "results.json")["trials"]
     assert sorted(trials, key=str) == sorted(whole["trials"], key=str)
