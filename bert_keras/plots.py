@@ -333,7 +333,7 @@ def _drawing(path=None):
             figure.savefig(temporary, dpi=120)
         lacking = f"No installed font has some characters of {path}. Install Noto Sans CJK, or "
         lacking += "set matplotlib's `font.family` to a font that has them."
-        texts = (str(x.message) for x in caught)
-        for text in {lacking if "missing from font" in text else text for text in texts}:
-            warnings.warn(text, stacklevel=4)
+        messages = (lacking if "missing from font" in str(x.message) else x.message for x in caught)
+        for message in dict.fromkeys(messages):
+            warnings.warn(message, stacklevel=4)
     plt.close(figure)

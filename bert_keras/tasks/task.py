@@ -180,6 +180,7 @@ class Task(AdaptedTask, BuiltModel):
     tasks = untrained_variables = ()
     # Whether `fit` is running.
     _is_fitting = False
+    # The rows that `fit` and `train_on_batch` read are checked already.
     checks_steps = False
 
     def __init__(
