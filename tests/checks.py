@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import inspect
 import json
 import os
 import pathlib
@@ -633,3 +634,30 @@ def refusals(*rows, of=None):
             call(*arguments)
 
     return test
+
+
+def refused(*rows, error=ValueError, prefix=""):
+    """Returns a decorator of a test whose call with the values of each row raises an error.
+
+    Args:
+        *rows: tuples of the values of the test's last arguments, its error unless that is `error`,
+            and the message's pattern. The first arguments are fixtures.
+        error: class of error, or a tuple of classes.
+        prefix: str, what each pattern begins with, with the names of arguments in braces.
+    """
+
+    def decorated(function):
+        names = [*inspect.signature(function).parameters]
+
+        @pytest.mark.parametrize("row", rows)
+        def test(request, row):
+            *values, pattern = row
+            raised = values.pop() if isinstance(values[-1], type) else error
+            fixtures = [request.getfixturevalue(name) for name in names[: -len(values)]]
+            start = prefix.format(**dict(zip(names[-len(values) :], values, strict=True)))
+            with pytest.raises(raised, match=start + pattern):
+                function(*fixtures, *values)
+
+        return test
+
+    return decorated

@@ -93,11 +93,13 @@ def write(tmp_path):
     Its content is bytes, a str, a JSON object, or a list of objects, one per line.
     """
 
+    dumps = functools.partial(json.dumps, ensure_ascii=False)
+
     def write_file(name, content):
         if isinstance(content, list):
-            content = "".join(json.dumps(record) + "\n" for record in content)
+            content = "".join(dumps(record) + "\n" for record in content)
         elif isinstance(content, dict):
-            content = json.dumps(content)
+            content = dumps(content)
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())

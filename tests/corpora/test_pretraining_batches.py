@@ -5,6 +5,7 @@ import zlib
 
 import numpy as np
 import pytest
+from checks import refused
 
 from bert_keras.corpora import PretrainingBatches, create_pretraining_data
 from bert_keras.preprocessing import Masking
@@ -201,20 +202,16 @@ def test_masking_follows_its_settings(folders):
     assert labels["masked_lm"].shape == (8, 2) and not (inputs["token_ids"] == 4).any()
 
 
-@pytest.mark.parametrize(
-    ("kind", "options", "message"),
-    [
-        ("pairs", {"seed": -1}, "`seed` must be an int from 0. Received: -1"),
-        ("pairs", {"batch_size": 0}, "`batch_size` must be an int from 1"),
-        ("pairs", {"batch_size": 4000}, "There must be 4000 examples or more"),
-        ("pairs", {"start_step": -1}, "`start_step` must be an int from 0"),
-        ("pairs", {"start_step": 200, "shuffle": False}, "`start_step` must be an int from 0 to"),
-        ("single", {"has_next_sentence": True}, "holds full sentences instead of pairs"),
-    ],
+@refused(
+    ("pairs", {"seed": -1}, "`seed` must be an int from 0. Received: -1"),
+    ("pairs", {"batch_size": 0}, "`batch_size` must be an int from 1"),
+    ("pairs", {"batch_size": 4000}, "There must be 4000 examples or more"),
+    ("pairs", {"start_step": -1}, "`start_step` must be an int from 0"),
+    ("pairs", {"start_step": 200, "shuffle": False}, "`start_step` must be an int from 0 to"),
+    ("single", {"has_next_sentence": True}, "holds full sentences instead of pairs"),
 )
-def test_wrong_arguments_are_refused(folders, kind, options, message):
-    with pytest.raises(ValueError, match=message):
-        PretrainingBatches(folders[kind], **({"batch_size": 8} | options))
+def test_wrong_arguments_are_refused(folders, kind, options):
+    PretrainingBatches(folders[kind], **({"batch_size": 8} | options))
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import re
 import warnings
 
 import pytest
+from checks import refused
 
 from bert_keras.cli import text_rows
 from bert_keras.datasets import read_texts
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.once
 ROWS = [{"id": 1, "review": "good; really", "stars": 5}, {"id": 2, "review": "bad", "stars": 1}]
 TEXTS = ["good; really", "bad"]
 LINES = "id,review,stars\n1,good; really,5\n2,bad,1\n"
+LAYOUT = {"separator", "quoting", "encoding"}
 MULTI = {"problem_type": "multi_label"}
 PLAIN = {"text": "review", "label": "stars", "texts": TEXTS, "labels": [1, 0], "names": "1 5"}
 
@@ -164,9 +166,7 @@ def test_a_layout_gives_these_texts_and_labels(
         assert found.labels.tolist() == labels and found.label_names == names
         # `classify --input` reads the same texts, and answers rows without a label too.
         if not any(x in str(y.message) for y in warned for x in ("left out", "heading")):
-            layout = {
-                key: options[key] for key in ("separator", "quoting", "encoding") if key in options
-            }
+            layout = {key: options[key] for key in options.keys() & LAYOUT}
             kind = "tsv" if name.endswith(".txt") else format_of(name, None)
             rows = text_rows.read_rows(str(path), kind, (text,), **layout)
             assert [text for (text,), _ in rows] == texts
@@ -228,58 +228,53 @@ def columns(text, label, **options):
 SCORES = columns("0", "1", problem_type="regression", score_range=(0.0, 5.0))
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "options", "message"),
-    [
-        ("a.csv", WESTERN, {}, "line 2, byte 14: 0xe9 is not UTF-8. .*iconv.* cp1252: 'café,yes'"),
-        ("a.csv", CHINESE, {}, "line 2, byte 11: .*iconv.*where.* gb18030: '酒店不错,yes', big5"),
-        ("a.csv", b"PK\x03\x04\x14\0", {}, r"must be a text file.*PK.* must end in \.xlsx"),
-        ("a.csv", b"PAR1\x15\0", {}, r"must be a text file.*PAR1.* file in \.parquet"),
-        ("a.csv.gz", gzip.compress(b"text,label\na,yes\n" * 99)[:-9], {}, "cannot be read .*EOF"),
-        ("a.csv", "text,label\na, b,yes\n", {}, "line 2: .* not 3.* in quotation marks"),
-        ("a.csv", "text,label\nx\ry,yes\nb,no\n", {}, r"line 2: .*carriage return \(\\r\)"),
-        ("a.csv", "text,la\rbel\na,yes\nb,no\n", {}, r"line 1: .*carriage return \(\\r\)"),
-        ("a.csv", "text,label\n ,yes\n,no\n", {}, "a.csv must have rows with a text"),
-        ("a.csv", WESTERN, {"encoding": "cp0"}, "a name that Python knows.*'cp0'"),
-        ("a.csv", WESTERN, {"encoding": "gbk"}, "line 2, byte 14: 0xe9 is not GBK"),
-        ("a.csv", "text,label,label\na,x,y\n", {}, "more than one column 'label'"),
-        ("a.csv", 'text,label\n"a,yes\n', {}, "line 2: .*never closed, or .*--noquoting"),
-        ("a.csv", 'text,label\n"say \\"hi\\"",yes\n', {}, "line 2: .*is not CSV"),
-        ("a.csv", 'text, label\n"b", yes\n"a", "b, c"\n', {}, "line 3: .* not 3"),
-        ("a.json", '{"text": {"0": "a"}, "label": {"0": 1}}\n{"text": 1}\n', {}, "line 2: .*keys"),
-        *(("a.json", x, {}, r'list of JSON objects.*orient="records"')
-          for x in ('{\n"text": {"0": "a"}}', '{"text":{"0":"a"},"label":{"0":1}}')),
-        ("a.jsonl", '{"text": "a", "label": 1}\n{"header": {}}\n', {}, "line 2: .*text"),
-        ("a.jsonl", LISTS, {}, "line 1: a row must have one label.*multi_label"),
-        ("a.csv", JIGSAW, {"label_column": "toxic,insult"}, "need the problem type multi_label"),
-        ("a.csv", "text,x,y\na,1,2\n", {"label_column": "x,y", **MULTI}, r"line 2: .* 0 or 1.*'2'"),
-        ("a.csv", "text,x,y\na,1,untrue\n", {"label_column": "x,y", **MULTI}, "'untrue'"),
-        ("a.csv", "text,x\na,1\n", {"label_column": ["x", "y"], **MULTI}, "no column 'y'"),
-        ("a.csv", 'text,label\na,"[0, 1]"\n', {"label_names": ("x",), **MULTI}, "must have 1, one"),
-        ("a.csv", "text,label\na,-1\nb,-1\n", {}, "line 2: at least one row must have a label"),
-        ("a.csv", "text,x,y\na,1,\n", {"label_column": "x,y", **MULTI}, r"line 2: .*\('1', ''\)"),
-        ("t.csv", '"a\nb",yes\nd,x\n', columns("-2", "-1", label_names=["yes"]),
-         r"t\.csv, line 3: .* 'x'"),
-        ("s.tsv", "a\t1\nb\t6\n", SCORES, "line 2: .* from 0.0 to 5"),
-        ("s.tsv", "a\t1\nb\t1_0\n", SCORES, "line 2: .* number.*'1_0'"),
-        ("t.tsv", "text\nx\n", {"label_column": "text"}, r"different .*\['text', 'text'\]"),
-        ("t.tsv", "text\tlabel\na\t\nb\t\n", {}, r"t\.tsv, line 2: .*''"),
-        ("t.tsv", "text\tlabel\na\tx\nb\tx\n", {}, r"two classes .* \('x',\)"),
-        ("t.csv", 'a,"y, n"\n', columns("0", "1", label_names=["n"], **MULTI),
-         r"line 1: .*\['n'\]\. .* 'y'"),
-        ("t.csv", "a,\nb,\n", columns("0", "1", **MULTI), r"t\.csv must have labels"),
-        ("a.csv", "id;b,c\n1;2,3\n", {}, ABSENT),
-        ("a.jsonl", ROWS, {}, ABSENT),
-        ("b.json", NO_LIST, columns("review", "stars"), "b.json: there must be a list .*'rows'"),
-        ("p.parquet", "text", {}, r"p\.parquet.*footer"),
-        ("a.jsonl", ROWS, columns("review", "stars", separator=";"), "has no delimiter"),
-    ],
+@refused(
+    ("a.csv", WESTERN, {}, "line 2, byte 14: 0xe9 is not UTF-8. .*iconv.* cp1252: 'café,yes'"),
+    ("a.csv", CHINESE, {}, "line 2, byte 11: .*iconv.*where.* gb18030: '酒店不错,yes', big5"),
+    ("a.csv", b"PK\x03\x04\x14\0", {}, r"must be a text file.*PK.* must end in \.xlsx"),
+    ("a.csv", b"PAR1\x15\0", {}, r"must be a text file.*PAR1.* file in \.parquet"),
+    ("a.csv.gz", gzip.compress(b"text,label\na,yes\n" * 99)[:-9], {}, "cannot be read .*EOF"),
+    ("a.csv", "text,label\na, b,yes\n", {}, "line 2: .* not 3.* in quotation marks"),
+    ("a.csv", "text,label\nx\ry,yes\nb,no\n", {}, r"line 2: .*carriage return \(\\r\)"),
+    ("a.csv", "text,la\rbel\na,yes\nb,no\n", {}, r"line 1: .*carriage return \(\\r\)"),
+    ("a.csv", "text,label\n ,yes\n,no\n", {}, "a.csv must have rows with a text"),
+    ("a.csv", WESTERN, {"encoding": "cp0"}, "a name that Python knows.*'cp0'"),
+    ("a.csv", WESTERN, {"encoding": "gbk"}, "line 2, byte 14: 0xe9 is not GBK"),
+    ("a.csv", "text,label,label\na,x,y\n", {}, "more than one column 'label'"),
+    ("a.csv", 'text,label\n"a,yes\n', {}, "line 2: .*never closed, or .*--noquoting"),
+    ("a.csv", 'text,label\n"say \\"hi\\"",yes\n', {}, "line 2: .*is not CSV"),
+    ("a.csv", 'text, label\n"b", yes\n"a", "b, c"\n', {}, "line 3: .* not 3"),
+    ("a.json", '{"text": {"0": "a"}, "label": {"0": 1}}\n{"text": 1}\n', {}, "line 2: .*keys"),
+    *(("a.json", x, {}, r'list of JSON objects.*orient="records"')
+      for x in ('{\n"text": {"0": "a"}}', '{"text":{"0":"a"},"label":{"0":1}}')),
+    ("a.jsonl", '{"text": "a", "label": 1}\n{"header": {}}\n', {}, "line 2: .*text"),
+    ("a.jsonl", LISTS, {}, "line 1: a row must have one label.*multi_label"),
+    ("a.csv", JIGSAW, {"label_column": "toxic,insult"}, "need the problem type multi_label"),
+    ("a.csv", "text,x,y\na,1,2\n", {"label_column": "x,y", **MULTI}, r"line 2: .* 0 or 1.*'2'"),
+    ("a.csv", "text,x,y\na,1,untrue\n", {"label_column": "x,y", **MULTI}, "'untrue'"),
+    ("a.csv", "text,x\na,1\n", {"label_column": ["x", "y"], **MULTI}, "no column 'y'"),
+    ("a.csv", 'text,label\na,"[0, 1]"\n', {"label_names": ("x",), **MULTI}, "must have 1, one"),
+    ("a.csv", "text,label\na,-1\nb,-1\n", {}, "line 2: at least one row must have a label"),
+    ("a.csv", "text,x,y\na,1,\n", {"label_column": "x,y", **MULTI}, r"line 2: .*\('1', ''\)"),
+    ("t.csv", '"a\nb",yes\nd,x\n', columns("-2", "-1", label_names=["yes"]),
+     r"t\.csv, line 3: .* 'x'"),
+    ("s.tsv", "a\t1\nb\t6\n", SCORES, "line 2: .* from 0.0 to 5"),
+    ("s.tsv", "a\t1\nb\t1_0\n", SCORES, "line 2: .* number.*'1_0'"),
+    ("t.tsv", "text\nx\n", {"label_column": "text"}, r"different .*\['text', 'text'\]"),
+    ("t.tsv", "text\tlabel\na\t\nb\t\n", {}, r"t\.tsv, line 2: .*''"),
+    ("t.tsv", "text\tlabel\na\tx\nb\tx\n", {}, r"two classes .* \('x',\)"),
+    ("t.csv", 'a,"y, n"\n', columns("0", "1", label_names=["n"], **MULTI),
+     r"line 1: .*\['n'\]\. .* 'y'"),
+    ("t.csv", "a,\nb,\n", columns("0", "1", **MULTI), r"t\.csv must have labels"),
+    ("a.csv", "id;b,c\n1;2,3\n", {}, ABSENT),
+    ("a.jsonl", ROWS, {}, ABSENT),
+    ("b.json", NO_LIST, columns("review", "stars"), "b.json: there must be a list .*'rows'"),
+    ("p.parquet", "text", {}, r"p\.parquet.*footer"),
+    ("a.jsonl", ROWS, columns("review", "stars", separator=";"), "has no delimiter"),
+    prefix="(?s)",
 )  # fmt: skip
-def test_wrong_neighbours_are_refused_by_line_with_what_helps(
-    write, name, content, options, message
-):
-    with pytest.raises(ValueError, match=rf"(?s){message}"):
-        read_texts(write(name, content), **{**columns("text", "label"), **options})
+def test_wrong_neighbours_are_refused_by_line_with_what_helps(write, name, content, options):
+    read_texts(write(name, content), **{**columns("text", "label"), **options})
 
 
 @pytest.mark.parametrize(

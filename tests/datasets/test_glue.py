@@ -4,6 +4,7 @@ import gzip
 
 import numpy as np
 import pytest
+from checks import refused
 
 from bert_keras.datasets import (
     GLUE_TASKS,
@@ -172,33 +173,25 @@ def test_emotions_are_rows_of_zeros_and_ones(make):
 PAIR = {"sentence1": "a", "sentence2": "b", "label": "0"}
 
 
-@pytest.mark.parametrize(
-    "task, content, message",
-    [
-        ("sst2", "sentence\tlabel\na\t1\nb\t2\n", r"line 3: a label must be one of \['0', '1'\]"),
-        ("sst2", "sentence\tlabel\na\tnan\n", "only test splits may lack labels. Received: 'dev'"),
-        ("rte", "sentence1\tsentence2\tlabel\na\tb\tneutral\n", "line 2: .*'entailment'"),
-        ("stsb", "sentence1\tsentence2\tscore\na\tb\tfar\n", "from 0.0 to 5.0. Received: 'far'"),
-        ("stsb", "sentence1\tsentence2\tscore\na\tb\t5.1\n", "from 0.0 to 5.0. Received: '5.1'"),
-        ("goemotions", "text\t28\tid\n", r"line 1: each label must be .*'27'\]\. Received: '28'"),
-        ("sst2", "text\tclass\na\t1\n", r"no column 'sentence'\. Received: \['text', 'class'\]"),
-        ("cola", "text\tclass\na\t1\n", r"no column '3'\. Received: \['0', '1'\]"),
-        ("sst2", "sentence\tLabel\na\t1\n", "only test splits may lack labels. Received: 'dev'"),
-        ("sst2", "sentence\tlabel\n", "must have rows after its header"),
-        (
-            "afqmc",
-            [PAIR, {"sentence1": "a", "label": "0"}],
-            r"line 2: .* are missing.*\['sentence2'\]",
-        ),
-        ("afqmc", [PAIR, PAIR | {"sentence2": True}], "line 2: texts and labels must be str"),
-        ("afqmc", [PAIR, PAIR | {"sentence2": [1]}], "line 2: texts and labels must be str"),
-    ],
+@refused(
+    ("sst2", "sentence\tlabel\na\t1\nb\t2\n", r"line 3: a label must be one of \['0', '1'\]"),
+    ("sst2", "sentence\tlabel\na\tnan\n", "only test splits may lack labels. Received: 'dev'"),
+    ("rte", "sentence1\tsentence2\tlabel\na\tb\tneutral\n", "line 2: .*'entailment'"),
+    ("stsb", "sentence1\tsentence2\tscore\na\tb\tfar\n", "from 0.0 to 5.0. Received: 'far'"),
+    ("stsb", "sentence1\tsentence2\tscore\na\tb\t5.1\n", "from 0.0 to 5.0. Received: '5.1'"),
+    ("goemotions", "text\t28\tid\n", r"line 1: each label must be .*'27'\]\. Received: '28'"),
+    ("sst2", "text\tclass\na\t1\n", r"no column 'sentence'\. Received: \['text', 'class'\]"),
+    ("cola", "text\tclass\na\t1\n", r"no column '3'\. Received: \['0', '1'\]"),
+    ("sst2", "sentence\tLabel\na\t1\n", "only test splits may lack labels. Received: 'dev'"),
+    ("sst2", "sentence\tlabel\n", "must have rows after its header"),
+    ("afqmc", [PAIR, {"sentence1": "a", "label": "0"}], r"line 2: .* are missing.*\['sentence2'\]"),
+    ("afqmc", [PAIR, PAIR | {"sentence2": True}], "line 2: texts and labels must be str"),
+    ("afqmc", [PAIR, PAIR | {"sentence2": [1]}], "line 2: texts and labels must be str"),
+    prefix=r"dev\.(json|tsv).*",
 )
-def test_wrong_files_are_refused_by_name_and_line(write, tmp_path, task, content, message):
-    name = "dev.json" if isinstance(content, list) else "dev.tsv"
-    write(name, content)
-    with pytest.raises(ValueError, match=rf"{name}.*{message}"):
-        load_glue(task, tmp_path, "dev")
+def test_wrong_files_are_refused_by_name_and_line(write, tmp_path, task, content):
+    write("dev.json" if isinstance(content, list) else "dev.tsv", content)
+    load_glue(task, tmp_path, "dev")
 
 
 @pytest.mark.parametrize("value", [None, True, [1]])
@@ -212,27 +205,21 @@ def test_compressed_files_are_found(write, tmp_path):
     assert load_glue("sst2", tmp_path, "dev").texts == ["a"]
 
 
-@pytest.mark.parametrize(
-    ("task", "folder", "split", "error", "message"),
-    [
-        ("qnli", "qnli", "train", FileNotFoundError, r"train\.tsv.* holds: \['dev\.tsv'\]"),
-        ("qnli", "absent", "dev", FileNotFoundError, "absent"),
-        (None, "absent", "dev", FileNotFoundError, "absent"),
-        ("qnli", "qnli/dev.tsv", "dev", NotADirectoryError, "dev.tsv"),
-        ("imdb", ".", "dev", ValueError, r"one of \('cola', 'sst2'.*Received: 'imdb'"),
-        ("sst2", ".", "valid", ValueError, r"one of \('train', 'dev', 'test'\). .* 'valid'"),
-        (None, "data", "dev", ValueError, r"one of \('cola', 'sst2'.*Received: 'data'"),
-        (None, "other", "dev", ValueError, "one of .*Received: 'other'. Name the `task`"),
-    ],
+@refused(
+    ("qnli", "qnli", "train", FileNotFoundError, r"train\.tsv.* holds: \['dev\.tsv'\]"),
+    ("qnli", "absent", "dev", FileNotFoundError, "absent"),
+    (None, "absent", "dev", FileNotFoundError, "absent"),
+    ("qnli", "qnli/dev.tsv", "dev", NotADirectoryError, "dev.tsv"),
+    ("imdb", ".", "dev", ValueError, r"one of \('cola', 'sst2'.*Received: 'imdb'"),
+    ("sst2", ".", "valid", ValueError, r"one of \('train', 'dev', 'test'\). .* 'valid'"),
+    (None, "data", "dev", ValueError, r"one of \('cola', 'sst2'.*Received: 'data'"),
+    (None, "other", "dev", ValueError, "one of .*Received: 'other'. Name the `task`"),
 )
-def test_folders_tasks_and_splits_that_do_not_exist_are_refused(
-    make, write, tmp_path, task, folder, split, error, message
-):
+def test_what_does_not_exist_is_refused(make, write, tmp_path, task, folder, split):
     make("qnli")
     make("wnli", "data")
     write("other/train.tsv", "a\tb\n1\t2\n")
-    with pytest.raises(error, match=message):
-        load_glue(task, tmp_path / folder, split)
+    load_glue(task, tmp_path / folder, split)
 
 
 @pytest.mark.parametrize("name, task", [("SST-2", "sst2"), ("STS-B", "stsb"), ("CoLA", "cola")])

@@ -31,15 +31,11 @@ def test_the_split_has_2400_and_600_sentences_and_shares_none(seed):
     assert train.label_names == ("negative", "positive")
 
 
-def test_2979_of_the_3000_sentences_are_different_and_unusual_separators_split_none():
+def test_2979_sentences_are_different_separators_split_none_and_each_site_keeps_its_share():
     train, test = load_sentiment_sentences(FOLDER)
     texts = train.texts + test.texts
     assert len({normalize_text(text) for text in texts}) == 2979
     assert any("\x85" in text for text in texts)
-
-
-def test_each_site_keeps_its_share():
-    _, test = load_sentiment_sentences(FOLDER)
     texts = set(test.texts)
     for name in SENTIMENT_SENTENCES_FILES:
         lines = (FOLDER / name).read_text(encoding="utf-8").rstrip("\n").split("\n")
@@ -48,13 +44,10 @@ def test_each_site_keeps_its_share():
         assert 200 <= of_site <= 204
 
 
-def test_a_wrong_label_is_reported_by_file_and_line(tmp_path):
+def test_a_missing_file_and_a_wrong_label_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="amazon_cells_labelled"):
+        load_sentiment_sentences(tmp_path)
     for name in SENTIMENT_SENTENCES_FILES:
         (tmp_path / name).write_text("Good.\t1\nBad.\t2\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"amazon_cells_labelled\.txt, line 2: .*Received: '2'"):
-        load_sentiment_sentences(tmp_path)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="amazon_cells_labelled"):
         load_sentiment_sentences(tmp_path)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.optimize
+from checks import refused
 from tiny import tiny_backbone, tiny_classifier
 
 from bert_keras.answers.classes import class_probabilities
@@ -40,20 +41,16 @@ def test_the_temperature_is_scipys_minimum_of_cross_entropy(problem_type):
     assert best == pytest.approx(2.5, rel=0.2)
 
 
-@pytest.mark.parametrize(
-    ("function", "values", "labels", "message"),
-    [
-        (expected_calibration_error, [[1.5, 0.0]], [0], "from 0 to 1"),
-        (expected_calibration_error, np.zeros((0, 2)), np.zeros(0, int), "at least one example"),
-        (best_temperature, [[np.nan, 0.0]], [0], "finite"),
-        (best_temperature, [[1.0, 0.0]], [2], "from 0 to 1"),
-        (best_temperature, [[1.0, 0.0]], [0, 1], "shape"),
-        (best_temperature, [1.0, 0.0], [0, 1], "shape"),
-    ],
+@refused(
+    (expected_calibration_error, [[1.5, 0.0]], [0], "from 0 to 1"),
+    (expected_calibration_error, np.zeros((0, 2)), np.zeros(0, int), "at least one example"),
+    (best_temperature, [[np.nan, 0.0]], [0], "finite"),
+    (best_temperature, [[1.0, 0.0]], [2], "from 0 to 1"),
+    (best_temperature, [[1.0, 0.0]], [0, 1], "shape"),
+    (best_temperature, [1.0, 0.0], [0, 1], "shape"),
 )
-def test_values_that_are_no_predictions_are_refused(function, values, labels, message):
-    with pytest.raises(ValueError, match=message):
-        function(values, labels)
+def test_values_that_are_no_predictions_are_refused(function, values, labels):
+    function(values, labels)
 
 
 @pytest.mark.parametrize("sign, words", [(1, r"limit, 0\.05\..*right"), (-1, r"20\..*chance")])
