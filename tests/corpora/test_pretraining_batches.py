@@ -1,3 +1,4 @@
+import collections
 import concurrent.futures
 import pathlib
 import shutil
@@ -28,21 +29,11 @@ def folders(tmp_path_factory):
     ]
     (root / "corpus.txt").write_text("\n\n".join(documents))
     tokenizer = WordPieceTokenizer(VOCABULARY)
-    folders = {}
-    for name, options in (
-        ("pairs", {}),
-        ("single", {"objective": "full_sentences"}),
-    ):
-        folders[name] = str(root / name)
-        create_pretraining_data(
-            root / "corpus.txt",
-            tokenizer,
-            folders[name],
-            sequence_length=24,
-            sentences_per_line=True,
-            examples_per_shard=16,
-            **options,
-        )
+    folders = {name: str(root / name) for name in ("pairs", "single")}
+    options = {"sequence_length": 24, "sentences_per_line": True, "examples_per_shard": 16}
+    for name, objective in (("pairs", "next_sentence"), ("single", "full_sentences")):
+        options |= {"objective": objective, "output_dir": folders[name]}
+        create_pretraining_data(root / "corpus.txt", tokenizer, **options)
     return folders
 
 
@@ -106,35 +97,26 @@ def test_a_batch_depends_only_on_its_number(folders, kind):
     assert unmasked(other[0]) != unmasked(batches[0])
 
 
-def test_an_epoch_reads_each_row_once_except_for_a_remainder(folders):
+def test_an_epoch_reads_each_row_once_but_a_remainder_and_has_masks_of_its_own(folders):
     batches = PretrainingBatches(folders["pairs"], 8)
     ordered = PretrainingBatches(folders["pairs"], 1, shuffle=False)
-    every = sorted(unmasked(ordered[step])[0] for step in range(len(ordered)))
-    assert len(every) == batches.manifest["num_examples"]
-    orders = []
-    for epoch in range(2):
-        steps = range(epoch * len(batches), (epoch + 1) * len(batches))
-        orders.append([row for step in steps for row in unmasked(batches[step])])
-        left = sorted(every)
-        for row in orders[-1]:
-            left.remove(row)
-        assert len(left) == len(every) % 8
-    assert orders[0] != orders[1]
-
-
-def test_masks_change_each_epoch(folders):
-    batches = PretrainingBatches(folders["pairs"], 8)
-    masks = [{}, {}]
+    every = collections.Counter(unmasked(batch)[0] for batch in ordered)
+    assert every.total() == batches.manifest["num_examples"]
+    orders, masks = [[], []], [{}, {}]
     for epoch in range(2):
         for step in range(epoch * len(batches), (epoch + 1) * len(batches)):
-            batch = batches[step]
-            for row, masked in zip(unmasked(batch), batch[0]["token_ids"], strict=True):
-                masks[epoch][row] = masked.tolist()
+            rows = unmasked(batches[step])
+            orders[epoch] += rows
+            masked = batches[step][0]["token_ids"].tolist()
+            masks[epoch] |= zip(rows, masked, strict=True)
+        read = collections.Counter(orders[epoch])
+        assert read <= every and (every - read).total() == every.total() % 8
+    assert orders[0] != orders[1]
     both = masks[0].keys() & masks[1].keys()
     assert np.mean([masks[0][row] == masks[1][row] for row in both]) < 0.2
 
 
-def test_the_last_batch_of_unshuffled_data_is_filled_with_rows_of_weight_0(folders):
+def test_unshuffled_data_ends_with_a_batch_filled_with_rows_of_weight_0(folders):
     batches = PretrainingBatches(folders["pairs"], 32, shuffle=False)
     total = batches.manifest["num_examples"]
     assert batches.num_batches == len(batches) == -(-total // 32) and total % 32
@@ -146,12 +128,9 @@ def test_the_last_batch_of_unshuffled_data_is_filled_with_rows_of_weight_0(folde
     np.testing.assert_equal(list(batches), seen)
     with pytest.raises(IndexError):
         batches[len(batches)]
-
-
-def test_only_unshuffled_data_ends(folders):
-    batches = PretrainingBatches(folders["pairs"], 8)
-    assert batches.num_batches is None
-    assert batches[10_000][0]["token_ids"].shape == (8, 24)
+    shuffled = PretrainingBatches(folders["pairs"], 8)
+    assert shuffled.num_batches is None
+    assert shuffled[10_000][0]["token_ids"].shape == (8, 24)
     ordered = PretrainingBatches(folders["pairs"], 8, shuffle=False, start_step=3)
     count = ordered.batches_per_epoch - 3
     assert len(ordered) == ordered.num_batches == len(list(ordered)) == count
@@ -185,11 +164,9 @@ def test_masks_of_shuffled_data_do_not_change_between_versions(tmp_path, monkeyp
     lines = (" ".join(f"w{i * j % 59}" for j in range(1, 9)) for i in range(1, 180))
     (tmp_path / "corpus.txt").write_text("\n".join(lines))
     options = {"objective": "full_sentences", "sentences_per_line": True, "examples_per_shard": 16}
-    tokenizer, folder = WordPieceTokenizer(VOCABULARY), str(tmp_path / "data")
-    create_pretraining_data(
-        tmp_path / "corpus.txt", tokenizer, folder, sequence_length=24, **options
-    )
-    batch = PretrainingBatches(folder, 8, seed=5, start_step=23)[0]
+    options |= {"output_dir": str(tmp_path / "data"), "sequence_length": 24}
+    create_pretraining_data(tmp_path / "corpus.txt", WordPieceTokenizer(VOCABULARY), **options)
+    batch = PretrainingBatches(tmp_path / "data", 8, seed=5, start_step=23)[0]
     assert zlib.crc32(np.ascontiguousarray(batch[0]["token_ids"]).tobytes()) == 3149190980
 
 
@@ -214,20 +191,13 @@ def test_wrong_arguments_are_refused(folders, kind, options):
     PretrainingBatches(folders[kind], **({"batch_size": 8} | options))
 
 
-@pytest.fixture
-def copy(folders, tmp_path):
-    return pathlib.Path(shutil.copytree(folders["pairs"], tmp_path / "copy"))
-
-
-def test_a_shard_that_was_altered_is_refused_at_its_first_batch(copy):
+def test_altered_shards_and_other_tokenizers_are_refused(folders, tmp_path):
+    copy = pathlib.Path(shutil.copytree(folders["pairs"], tmp_path / "copy"))
     path = sorted(copy.glob("examples-*"))[0]
     path.write_bytes(path.read_bytes()[:-2] + b"xx")
     batches = PretrainingBatches(copy, 8, shuffle=False)
     with pytest.raises(ValueError, match="it was altered"):
         batches[0]
-
-
-def test_a_tokenizer_with_other_settings_or_another_vocabulary_is_refused(copy):
     lowercase = Tokenizer.load(copy).settings["normalizer"]["lowercase"]
     Tokenizer.load(copy, lowercase=not lowercase).save(copy)
     with pytest.raises(ValueError, match="must be the one that made it"):

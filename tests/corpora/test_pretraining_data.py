@@ -11,6 +11,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from checks import refused
 from files import contents
 
 from bert_keras.corpora import (
@@ -43,8 +44,8 @@ def first_word(sentence):
     return words_of(sentence)[:1]
 
 
-def write_corpus(folder, num_documents=12, seed=0):
-    generator = random.Random(seed)
+def write_corpus(folder, num_documents=12):
+    generator = random.Random(0)
     documents = []
     for _ in range(num_documents):
         sentences = [
@@ -68,23 +69,21 @@ def create(corpus, folder, **options):
     return create_pretraining_data(corpus, tokenizer, str(folder), **options)
 
 
-def all_rows(folder):
+def all_rows(folder, name="token_ids"):
     rows = []
     for shard in read_manifest(folder)["shards"]:
         arrays = read_shard(os.path.join(folder, shard["file"]))
-        rows += np.split(np.array(arrays["token_ids"]), arrays["offsets"][1:-1])
+        rows += np.split(np.array(arrays[name]), arrays["offsets"][1:-1])
     return [row.tolist() for row in rows]
 
 
 def test_a_folder_holds_shards_tokenizer_and_manifest(corpus, tmp_path):
     manifest = create(corpus, tmp_path)
     assert manifest == read_manifest(tmp_path)
-    count = len(manifest["shards"])
-    assert count > 2 and sum(shard["num_examples"] for shard in manifest["shards"]) > 40
-    assert sorted(os.listdir(tmp_path)) == sorted(
-        [shard["file"] for shard in manifest["shards"]]
-        + ["manifest.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
-    )
+    shards = {shard["file"]: shard["num_examples"] for shard in manifest["shards"]}
+    assert len(shards) > 2 and sum(shards.values()) > 40
+    others = {"manifest.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"}
+    assert {*os.listdir(tmp_path)} == others | {*shards}
     assert manifest["counts"]["documents"] == 12
     assert WordPieceTokenizer.load(tmp_path).vocabulary == VOCABULARY
     documents = read_documents(corpus, documents="blank_line", passages="line")
@@ -93,9 +92,8 @@ def test_a_folder_holds_shards_tokenizer_and_manifest(corpus, tmp_path):
     assert manifest["counts"]["tokens"] == len(TOKENIZER.flat_ids(texts)[0])
     rows = all_rows(tmp_path)
     assert manifest["num_examples"] == len(rows)
-    assert np.isclose(
-        manifest["statistics"]["mean_length"], np.mean(list(map(len, rows))), atol=1e-3
-    )
+    mean = np.mean(list(map(len, rows)))
+    assert np.isclose(manifest["statistics"]["mean_length"], mean, atol=1e-3)
     assert all(row[0] == 2 and row[-1] == 3 and row.count(3) == 2 for row in rows)
 
 
@@ -180,7 +178,6 @@ def test_seeds_and_duplicates_give_other_examples(corpus, tmp_path):
     first = create(corpus, tmp_path / "0")
     other = create(corpus, tmp_path / "1", seed=1)
     twice = create(corpus, tmp_path / "2", duplicates=2)
-    assert all_rows(tmp_path / "0") != all_rows(tmp_path / "1")
     assert sorted(all_rows(tmp_path / "0")) != sorted(all_rows(tmp_path / "1"))
     assert abs(twice["num_examples"] / first["num_examples"] - 2) < 0.3
     assert other["fingerprint"] != first["fingerprint"]
@@ -205,17 +202,11 @@ def kill_after(monkeypatch, num_shards):
     return written
 
 
-@pytest.fixture
-def killed(corpus, tmp_path, monkeypatch):
-    """The folder of a run that was killed in the middle of its third shard."""
-    with monkeypatch.context() as patches:
-        kill_after(patches, 2)
-        with pytest.raises(Killed):
-            create(corpus, tmp_path / "killed")
-    return tmp_path / "killed"
-
-
-def test_a_killed_run_continues_where_it_stopped(corpus, killed, tmp_path, monkeypatch):
+def test_a_killed_run_continues_where_it_stopped(corpus, tmp_path, monkeypatch):
+    killed = tmp_path / "killed"
+    with monkeypatch.context() as patches, pytest.raises(Killed):
+        kill_after(patches, 2)  # In the middle of the third shard.
+        create(corpus, killed)
     with pytest.raises(FileNotFoundError, match=r"must hold manifest\.json"):
         read_manifest(killed)
     # What is damaged meanwhile is made again.
@@ -226,8 +217,8 @@ def test_a_killed_run_continues_where_it_stopped(corpus, killed, tmp_path, monke
         patches.setattr("bert_keras.corpora.tokenized_corpus.tokenize_documents", None)
         patches.setattr(pretraining_data, "_cut_documents", None)
         manifest = create(corpus, killed)
-    names = [os.path.basename(path) for path in written]
-    assert names == [shard["file"] for shard in manifest["shards"]][1:]
+    names = [shard["file"] for shard in manifest["shards"]]
+    assert [os.path.basename(path) for path in written] == names[1:]
     (killed / ".half.partial").unlink()
     create(corpus, tmp_path / "whole")
     assert contents(killed) == contents(tmp_path / "whole")
@@ -246,10 +237,7 @@ def test_leftovers_of_killed_runs_are_removed(corpus, tmp_path, monkeypatch):
     folder = tmp_path / "killed"
     # Between a shard and its note, with other settings but shards of the same names; between the
     # manifest and the end.
-    for name, calls, options in [
-        ("file_sha256", 2, {"seed": 1}),
-        ("_remove_leftovers", 0, {}),
-    ]:
+    for name, calls, options in [("file_sha256", 2, {"seed": 1}), ("_remove_leftovers", 0, {})]:
         with monkeypatch.context() as patches:
             patches.setattr(pretraining_data, name, fail_after(calls))
             with pytest.raises(Killed):
@@ -276,14 +264,10 @@ def fail_after(count):
     return function
 
 
-def test_gzip_files_folders_and_a_document_a_file(tmp_path):
-    books = tmp_path / "books"
-    for name in "ab":
-        write_corpus(tmp_path / name, seed=ord(name))
-        books.mkdir(exist_ok=True)
-        text = (tmp_path / name / "corpus.txt").read_bytes()
-        (books / f"{name}.txt.gz").write_bytes(gzip.compress(text))
-    manifest = create(books, tmp_path / "out", documents="file")
+def test_gzip_files_folders_and_a_document_a_file(write, tmp_path):
+    for name in ("a.txt.gz", "b.txt.gz"):
+        path = write(f"books/{name}", gzip.compress(b"The man. A ship.\n\nThe sea.\n"))
+    manifest = create(path.parent, tmp_path / "out", documents="file")
     assert manifest["counts"]["documents"] == 2
     assert manifest["input"]["files"] == ["a.txt.gz", "b.txt.gz"]
 
@@ -304,21 +288,13 @@ def test_other_objectives(corpus, tmp_path, objective):
 def test_a_word_segmenter_tells_where_words_begin(write, tmp_path):
     path = write("chinese.txt", "天地人。人地天天。\n\n天人地人。地地。")
     manifest = create(path, tmp_path / "out", word_segmenter=words_of)
-    arrays = read_shard(tmp_path / "out" / manifest["shards"][0]["file"])
-    rows = np.split(np.array(arrays["token_ids"]), arrays["offsets"][1:-1])
-    starts = np.split(np.array(arrays["word_starts"]), arrays["offsets"][1:-1])
-    pieces = dict(enumerate(VOCABULARY))
+    rows, starts = (all_rows(tmp_path / "out", name) for name in ("token_ids", "word_starts"))
     for row, flags in zip(rows, starts, strict=True):
-        sentence, begins = [], []
-        for id, flag in zip(row.tolist(), flags.tolist(), strict=True):
-            if id in (2, 3):
-                assert flag
-                continue
-            sentence.append(pieces[id])
-            begins.append(flag)
+        pairs = list(zip(row, flags, strict=True))
+        assert all(flag for id, flag in pairs if id in (2, 3))
+        begins = [flag for id, flag in pairs if id not in (2, 3)]
         # 天地|人。 and 人地|天天|。: the second character of a word never begins one.
-        assert any(not flag for flag in begins)
-        assert not any(a is False and b is False for a, b in itertools.pairwise(begins))
+        assert not all(begins) and all(a or b for a, b in itertools.pairwise(begins))
     assert manifest["reading"]["word_segmenter"].endswith(":words_of")
     create(path, tmp_path / "generated", word_segmenter=words_one_by_one)
     assert all_rows(tmp_path / "generated") == all_rows(tmp_path / "out")
@@ -347,33 +323,30 @@ LATIN = "The man. A ship.\n\nThe s\xe9a.\n".encode("latin-1")
 FOREIGN = "Der Mann. Ein Schiff.\n\nDie See.\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "message"),
-    [
-        (" \n\n", {}, "must have tokens to train on"),
-        ("The man.\n\nA ship.\n", {"objective": "sentence_order"}, "at least one example"),
-        ("The man. A ship.", {}, "needs at least two documents"),
-        (LATIN, {}, r"a\.txt, line 3, byte 23: 0xe9 is not UTF-8"),
-        (FOREIGN, {"tokenizer": NO_WORDS}, r"100\.0% of the text's"),
-    ],
+@pytest.fixture
+def empty(tmp_path):
+    """A folder for data, into which the test must write no file."""
+    yield tmp_path / "out"
+    assert not list((tmp_path / "out").glob("*"))
+
+
+@refused(
+    (" \n\n", {}, "must have tokens to train on"),
+    ("The man.\n\nA ship.\n", {"objective": "sentence_order"}, "at least one example"),
+    ("The man. A ship.", {}, "needs at least two documents"),
+    (LATIN, {}, r"a\.txt, line 3, byte 23: 0xe9 is not UTF-8"),
+    (FOREIGN, {"tokenizer": NO_WORDS}, r"100\.0% of the text's"),
 )
-def test_text_that_gives_no_examples_is_refused_and_leaves_no_file(
-    write, tmp_path, text, options, message
-):
-    with pytest.raises(ValueError, match=message):
-        create(write("a.txt", text), tmp_path / "out", **options)
-    assert not list((tmp_path / "out").iterdir())
-
-
-def test_a_warning_says_how_much_text_is_unknown(write, tmp_path):
-    message = r"66\.7% of the text's 9 tokens are not in the vocab"
-    with pytest.warns(UserWarning, match=message):
-        assert create(write("a.txt", FOREIGN), tmp_path / "out")["num_examples"]
+def test_text_that_gives_no_examples_is_refused_and_leaves_no_file(write, empty, text, options):
+    create(write("a.txt", text), empty, **options)
 
 
 @pytest.mark.filterwarnings("error")
-def test_text_of_the_vocabulary_gives_no_warning(corpus, tmp_path):
+def test_a_warning_says_how_much_text_is_unknown_if_any_is(corpus, write, tmp_path):
     create(corpus, tmp_path / "known")
+    message = r"66\.7% of the text's 9 tokens are not in the vocab"
+    with pytest.warns(UserWarning, match=message):
+        assert create(write("a.txt", FOREIGN), tmp_path / "out")["num_examples"]
 
 
 def test_special_tokens_in_the_text_are_text(write, tmp_path):
@@ -391,27 +364,22 @@ def test_special_tokens_in_the_text_are_text(write, tmp_path):
 WITHOUT_MASK = [token for token in VOCABULARY if token != "[MASK]"]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"objective": "nsp"}, "`objective` must be one of"),
-        ({"duplicates": 0}, "`duplicates` must be an int from 1"),
-        ({"duplicates": 2, "objective": "full_sentences"}, "repeat the same rows"),
-        ({"documents": "page"}, "`documents` must be one of"),
-        ({"sequence_length": 4}, "must hold 3 special tokens"),
-        ({"sequence_length": 4, "objective": "sentence_order"}, "must hold 3 special tokens"),
-        ({"sequence_length": 32.0}, "`sequence_length` must be an int"),
-        ({"short_probability": 7}, "`short_probability` .* Received: 7"),
-        ({"random_probability": -1}, "`random_probability` .* Received: -1"),
-        ({"word_segmenter": lambda text: [text]}, "its own name in a module"),
-        ({"word_segmenter": functools.partial(words_of)}, "its own name in a module"),
-        ({"tokenizer": WordPieceTokenizer(WITHOUT_MASK)}, r"\[MASK\]"),
-        ({"seed": -1}, "`seed` must be"),
-        ({"seed": "1"}, "`seed` must be"),
-        ({"short_per": "corpus"}, "`short_per` must be"),
-    ],
+@refused(
+    ({"objective": "nsp"}, "`objective` must be one of"),
+    ({"duplicates": 0}, "`duplicates` must be an int from 1"),
+    ({"duplicates": 2, "objective": "full_sentences"}, "repeat the same rows"),
+    ({"documents": "page"}, "`documents` must be one of"),
+    ({"sequence_length": 4}, "must hold 3 special tokens"),
+    ({"sequence_length": 4, "objective": "sentence_order"}, "must hold 3 special tokens"),
+    ({"sequence_length": 32.0}, "`sequence_length` must be an int"),
+    ({"short_probability": 7}, "`short_probability` .* Received: 7"),
+    ({"random_probability": -1}, "`random_probability` .* Received: -1"),
+    ({"word_segmenter": lambda text: [text]}, "its own name in a module"),
+    ({"word_segmenter": functools.partial(words_of)}, "its own name in a module"),
+    ({"tokenizer": WordPieceTokenizer(WITHOUT_MASK)}, r"\[MASK\]"),
+    ({"seed": -1}, "`seed` must be"),
+    ({"seed": "1"}, "`seed` must be"),
+    ({"short_per": "corpus"}, "`short_per` must be"),
 )
-def test_wrong_arguments_are_refused_before_any_work(corpus, tmp_path, options, message):
-    with pytest.raises(ValueError, match=message):
-        create(corpus, tmp_path / "out", **options)
-    assert not list((tmp_path / "out").glob("*"))
+def test_wrong_arguments_are_refused_before_any_work(corpus, empty, options):
+    create(corpus, empty, **options)

@@ -150,33 +150,22 @@ def test_half_of_the_second_segments_are_random_and_from_other_documents():
 def test_documents_can_be_divided_in_any_way():
     documents = join_documents(make_documents(11), SEP)
     for cut in (next_sentence_segments, sentence_order_segments):
-        whole = rows_of(documents, cut(documents, 32, LAYOUT, seed=4, duplicate=1))
-        parts = [range(0, 3), range(3, 4), range(4, 11)]
-        shared = [
-            row
-            for which in parts
-            for row in rows_of(
-                documents, cut(documents, 32, LAYOUT, seed=4, duplicate=1, which=which)
-            )
-        ]
-        assert shared == whole
-        assert rows_of(documents, cut(documents, 32, LAYOUT, seed=4, duplicate=2)) != whole
-        assert rows_of(documents, cut(documents, 32, LAYOUT, seed=5, duplicate=1)) != whole
+
+        def rows(cut=cut, seed=4, duplicate=1, **options):
+            options |= {"seed": seed, "duplicate": duplicate}
+            return rows_of(documents, cut(documents, 32, LAYOUT, **options))
+
+        parts = (range(0, 3), range(3, 4), range(4, 11))
+        assert [row for which in parts for row in rows(which=which)] == rows()
+        assert rows(duplicate=2) != rows() != rows(seed=5)
 
 
 def test_the_random_document_is_always_another_one():
     documents = join_documents([[[10]] * 3000, [[20]]], SEP)
-    segments = next_sentence_segments(
-        documents, 5, LAYOUT, short_probability=0.0, random_probability=1.0
-    )
+    options = {"short_probability": 0.0, "random_probability": 1.0}
+    segments = next_sentence_segments(documents, 5, LAYOUT, **options)
     for a, b, _ in rows_of(documents, segments):
         assert set(a) != set(b)
-
-
-def test_a_single_document_has_ordered_and_full_sentences():
-    documents = join_documents([[[10, 11], [12]]], SEP)
-    assert len(sentence_order_segments(documents, 16, LAYOUT).not_next) == 1
-    assert len(full_sentences(documents, 16, LAYOUT).not_next) == 1
 
 
 def test_sentence_order_swaps_half_of_consecutive_segments():
@@ -200,6 +189,9 @@ def test_sentence_order_skips_a_sentence_without_a_neighbour():
     segments = sentence_order_segments(documents, 16, LAYOUT, short_probability=0.0)
     assert segments.num_skipped == 2
     assert len(segments.not_next) == 2
+    alone = join_documents([[[10, 11], [12]]], SEP)
+    assert len(sentence_order_segments(alone, 16, LAYOUT).not_next) == 1
+    assert len(full_sentences(alone, 16, LAYOUT).not_next) == 1
 
 
 def test_full_sentences_use_every_token_once():
@@ -214,21 +206,23 @@ def test_full_sentences_use_every_token_once():
     assert all(row[0] == CLS and row[-1] == SEP for row in rows.to_lists())
 
 
-def test_full_sentences_continue_into_the_next_document_after_a_separator():
-    documents = join_documents([[[10, 11], [12]], [[20], [21, 22, 23]]], SEP)
-    segments = full_sentences(documents, 8, LAYOUT)
-    rows, _ = pack_segments(documents, segments, LAYOUT)
-    assert rows.to_lists() == [[1, 10, 11, 12, 2, 20, 2], [1, 21, 22, 23, 2]]
-
-
-def test_full_sentences_cut_a_sentence_that_is_longer_than_a_row():
-    documents = join_documents([[list(range(10, 27)), [50]]], SEP)
-    rows, _ = pack_segments(documents, full_sentences(documents, 10, LAYOUT), LAYOUT)
-    assert [row[1:-1] for row in rows.to_lists()] == [
-        list(range(10, 18)),
-        list(range(18, 26)),
-        [26, 50],
-    ]
+@pytest.mark.parametrize(
+    ("lists", "sequence_length", "expected"),
+    [
+        # A separator stands before the next document.
+        (
+            [[[10, 11], [12]], [[20], [21, 22, 23]]],
+            8,
+            [[1, 10, 11, 12, 2, 20, 2], [1, 21, 22, 23, 2]],
+        ),
+        # A sentence that is longer than a row is cut.
+        ([[[*range(10, 17)], [50]]], 5, [[1, 10, 11, 12, 2], [1, 13, 14, 15, 2], [1, 16, 50, 2]]),
+    ],
+)
+def test_full_sentences_fill_rows(lists, sequence_length, expected):
+    documents = join_documents(lists, SEP)
+    rows, _ = pack_segments(documents, full_sentences(documents, sequence_length, LAYOUT), LAYOUT)
+    assert rows.to_lists() == expected
 
 
 def test_pairs_are_packed_with_their_special_tokens():

@@ -3,6 +3,7 @@ import os
 import numpy as np
 import pytest
 import safetensors.numpy
+from checks import refused
 from files import change_json
 
 from bert_keras.corpora import read_manifest, read_shard
@@ -31,20 +32,14 @@ def folder(tmp_path):
     for index in range(2):
         name = shard_name(index, 2)
         write_shard(tmp_path / name, ARRAYS)
-        size = os.path.getsize(tmp_path / name)
-        digest = file_sha256(tmp_path / name)
-        shards.append({"file": name, "num_examples": 1, "bytes": size, "sha256": digest})
+        about = {"bytes": os.path.getsize(tmp_path / name), "sha256": file_sha256(tmp_path / name)}
+        shards.append({"file": name, "num_examples": 1, **about})
     write_manifest(tmp_path, {"version": 2, "num_examples": 2, "shards": shards})
     return tmp_path
 
 
-@pytest.fixture
-def shard(tmp_path):
-    write_shard(tmp_path / "shard", ARRAYS)
-    return tmp_path / "shard"
-
-
-def test_a_shard_comes_back_and_other_tools_and_users_can_read_it(shard, tmp_path):
+def test_a_shard_comes_back_unless_it_is_truncated_and_others_can_read_it(tmp_path):
+    write_shard(shard := tmp_path / "shard", ARRAYS)
     for arrays in (read_shard(shard), safetensors.numpy.load_file(shard)):
         assert set(arrays) == set(ARRAYS)
         for name, array in ARRAYS.items():
@@ -52,9 +47,6 @@ def test_a_shard_comes_back_and_other_tools_and_users_can_read_it(shard, tmp_pat
             np.testing.assert_array_equal(arrays[name], array)
     (tmp_path / "plain").touch()
     assert shard.stat().st_mode == (tmp_path / "plain").stat().st_mode
-
-
-def test_every_truncated_shard_is_refused(shard):
     whole, message = shard.read_bytes(), r"shard cannot be read .*damaged.* Make the data again"
     for size in range(len(whole)):
         shard.write_bytes(whole[:size])
@@ -78,19 +70,16 @@ def test_missing_cut_and_altered_shards_are_named(folder):
         read_manifest(folder)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"num_examples": 3}, "cannot be read .*do not add up"),
-        ({"version": 1}, "`version` .* Received: 1"),
-        ({"shards": [{}]}, "cannot be read .*damaged"),
-        (
-            {"shards": [{"file": "../x", "num_examples": 2, "bytes": 1, "sha256": ""}]},
-            r".*must be in the folder. Received: '\.\./x'",
-        ),
-    ],
+@refused(
+    ({"num_examples": 3}, "cannot be read .*do not add up"),
+    ({"version": 1}, "`version` .* Received: 1"),
+    ({"shards": [{}]}, "cannot be read .*damaged"),
+    (
+        {"shards": [{"file": "../x", "num_examples": 2, "bytes": 1, "sha256": ""}]},
+        r".*must be in the folder. Received: '\.\./x'",
+    ),
+    prefix=r"manifest\.json:? ?",
 )
-def test_damaged_manifests_are_refused(folder, changes, message):
+def test_damaged_manifests_are_refused(folder, changes):
     change_json(folder / "manifest.json", **changes)
-    with pytest.raises(ValueError, match=rf"manifest\.json:? ?{message}"):
-        read_manifest(folder)
+    read_manifest(folder)

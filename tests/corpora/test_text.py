@@ -2,31 +2,37 @@ import gzip
 import os
 
 import pytest
+from checks import refused
 
 from bert_keras.corpora import find_text_files, read_documents
 
 
-def test_a_book_is_one_document_of_unwrapped_paragraphs(write):
-    path = write("book.txt", "\r\nCHAPTER I\r\n\r\n\r\n  Alice was\r\nvery tired. \r\n \t\r\nSo")
-    assert list(read_documents(path)) == [["CHAPTER I", "Alice was very tired.", "So"]]
+@pytest.mark.parametrize(
+    ("text", "options", "documents"),
+    [
+        # A book is one document of unwrapped paragraphs.
+        ("\r\nCHAPTER I\r\n\r\n\r\n  Alice was\r\nvery tired. \r\n \t\r\nSo", {},
+         [["CHAPTER I", "Alice was very tired.", "So"]]),
+        ("第一回\n\n话说\n天下\n", {"passages": "line"}, [["第一回", "话说", "天下"]]),
+        # Blank lines end documents in BERT's own format.
+        ("\nOne.\nTwo.\n\n\nThree.\n\n", {"documents": "blank_line", "passages": "line"},
+         [["One.", "Two."], ["Three."]]),
+        ("\nOne.\nTwo.\n\n\nThree.\n\n", {"documents": "blank_line"}, [["One. Two."], ["Three."]]),
+    ],
+)  # fmt: skip
+def test_a_text_is_cut_into_documents_and_passages(write, text, options, documents):
+    assert list(read_documents(write("a.txt", text), **options)) == documents
 
 
-def test_a_line_can_be_a_passage(write):
-    path = write("novel.txt", "第一回\n\n话说\n天下\n")
-    assert list(read_documents(path, passages="line")) == [["第一回", "话说", "天下"]]
+def test_a_line_of_megabytes_is_one_passage(write):
+    line = "word \x85\u2028 " * 500_000
+    documents = read_documents(write("long.txt", f"first\n\n{line}\n"))
+    assert list(documents) == [["first", line.strip()]]
 
 
-def test_blank_lines_end_documents_in_berts_own_format(write):
-    path = write("wiki.txt", "\nOne.\nTwo.\n\n\nThree.\n\n")
-    documents = list(read_documents(path, documents="blank_line", passages="line"))
-    assert documents == [["One.", "Two."], ["Three."]]
-    documents = list(read_documents(path, documents="blank_line"))
-    assert documents == [["One. Two."], ["Three."]]
-
-
-def test_files_end_documents_whatever_the_convention(write, tmp_path):
-    write("a.txt", "one")
-    write("b.txt", "two")
+def test_files_end_documents_and_those_without_text_give_none(write, tmp_path):
+    for name, text in (("a", "one"), ("b", "two"), ("empty", ""), ("blank", " \n\n\t\n")):
+        write(f"{name}.txt", text)
     for documents in ("file", "blank_line"):
         assert list(read_documents(tmp_path, documents=documents)) == [["one"], ["two"]]
 
@@ -43,33 +49,21 @@ def test_folders_are_read_in_the_order_of_their_paths(write, tmp_path):
     assert [document[0] for document in read_documents(chosen)] == ["no", "b"]
 
 
-def test_files_without_text_give_no_document(write, tmp_path):
-    write("empty.txt", "")
-    write("blank.txt", " \n\n\t\n")
-    assert list(read_documents(tmp_path)) == []
-
-
-def test_a_line_of_megabytes_is_one_passage(write):
-    line = "word \x85\u2028 " * 500_000
-    path = write("long.txt", f"first\n\n{line}\n")
-    ((first, second),) = read_documents(path)
-    assert first == "first" and second == line.strip()
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "error", "message"),
-    [
-        ("a.txt", {"documents": "folder"}, ValueError, "`documents` must be one of"),
-        ("a.txt", {"passages": "sentence"}, ValueError, "`passages` must be one of"),
-        ("absent", {}, FileNotFoundError, "must be in files"),
-        ("folder", {}, FileNotFoundError, "folder, which holds none"),
-    ],
+@refused(
+    ("a.txt", {"documents": "folder"}, ValueError, "`documents` must be one of"),
+    ("a.txt", {"passages": "sentence"}, ValueError, "`passages` must be one of"),
+    ("a.jsonl", {}, ValueError, r"plain text, not a table.*a\.jsonl.*\.txt file"),
+    ("absent", {}, "must be in files"),
+    ("folder", {}, "folder, which holds none"),
+    ("pipe", {}, r"must be in files.*pipe, which holds none"),
+    error=FileNotFoundError,
 )
-def test_arguments_are_checked_at_the_call(write, tmp_path, name, options, error, message):
+def test_arguments_are_checked_at_the_call(write, tmp_path, name, options):
     write("a.txt", "a")
+    write("a.jsonl", [{"text": "one"}])
     (tmp_path / "folder").mkdir()
-    with pytest.raises(error, match=message):
-        read_documents(tmp_path / name, **options)
+    os.mkfifo(tmp_path / "pipe")
+    read_documents(tmp_path / name, **options)
 
 
 def test_a_file_whose_name_has_brackets_is_no_pattern(write, tmp_path):
@@ -86,15 +80,3 @@ def test_folders_that_a_pattern_matches_are_read_and_a_folder_is_no_file(write, 
     (tmp_path / "c" / "two").mkdir()
     with pytest.raises(FileNotFoundError, match="two, which holds none"):
         find_text_files(f"{tmp_path}/c/*")
-
-
-def test_a_table_is_refused(write):
-    with pytest.raises(ValueError, match=r"plain text, not a table.*corpus\.jsonl.*\.txt file"):
-        find_text_files(write("corpus.jsonl", '{"text": "one"}'))
-
-
-def test_a_pipe_is_refused(tmp_path):
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    with pytest.raises(FileNotFoundError, match=r"must be in files.*pipe, which holds none"):
-        find_text_files(path)
