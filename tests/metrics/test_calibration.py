@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.optimize
-from checks import refused
+from checks import refusals
 from tiny import tiny_backbone, tiny_classifier
 
 from bert_keras.answers.classes import class_probabilities
@@ -41,16 +41,21 @@ def test_the_temperature_is_scipys_minimum_of_cross_entropy(problem_type):
     assert best == pytest.approx(2.5, rel=0.2)
 
 
-@refused(
-    (expected_calibration_error, [[1.5, 0.0]], [0], "from 0 to 1"),
-    (expected_calibration_error, np.zeros((0, 2)), np.zeros(0, int), "at least one example"),
-    (best_temperature, [[np.nan, 0.0]], [0], "finite"),
-    (best_temperature, [[1.0, 0.0]], [2], "from 0 to 1"),
-    (best_temperature, [[1.0, 0.0]], [0, 1], "shape"),
-    (best_temperature, [1.0, 0.0], [0, 1], "shape"),
+def regression(**options):
+    return tiny_classifier(num_classes=1, problem_type="regression", **options)
+
+
+test_what_has_no_probabilities_is_refused = refusals(
+    (lambda: expected_calibration_error([[1.5, 0.0]], [0]), "from 0 to 1"),
+    (lambda: expected_calibration_error(np.zeros((0, 2)), []), "at least one example"),
+    (lambda: best_temperature([[np.nan, 0.0]], [0]), "finite"),
+    (lambda: best_temperature([[1.0, 0.0]], [2]), "from 0 to 1"),
+    (lambda: best_temperature([[1.0, 0.0]], [0, 1]), "shape"),
+    (lambda: best_temperature([1.0, 0.0], [0, 1]), "shape"),
+    (lambda: regression().calibrate(["a"], [1.0]), "scores, no probabilities"),
+    (lambda: regression(temperature=2.0), "`temperature` is for probabilities"),
+    (lambda: tiny_classifier(temperature=0.0), "`temperature` must be a finite number above 0"),
 )
-def test_values_that_are_no_predictions_are_refused(function, values, labels):
-    function(values, labels)
 
 
 @pytest.mark.parametrize("sign, words", [(1, r"limit, 0\.05\..*right"), (-1, r"20\..*chance")])
@@ -84,13 +89,3 @@ def test_calibration_changes_probabilities_and_keeps_labels(problem_type, reload
     np.testing.assert_array_equal(classifier.predict(texts, verbose=0), logits)
     assert reloaded(classifier).classify(texts) == after
     assert classifier.calibrate(texts, labels)["before"] == pytest.approx(found["after"])
-
-
-def test_a_regression_has_nothing_to_calibrate():
-    regression = tiny_classifier(tiny_backbone(), num_classes=1, problem_type="regression")
-    with pytest.raises(ValueError, match="scores, no probabilities"):
-        regression.calibrate(["a"], [1.0])
-    with pytest.raises(ValueError, match="`temperature` is for probabilities"):
-        tiny_classifier(tiny_backbone(), num_classes=1, problem_type="regression", temperature=2.0)
-    with pytest.raises(ValueError, match="`temperature` must be a finite number above 0"):
-        tiny_classifier(tiny_backbone(), temperature=0.0)

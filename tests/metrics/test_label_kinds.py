@@ -60,14 +60,8 @@ class ToldTagger(Told, bert_keras.TokenClassifier):
 @functools.cache
 def task_of(kind, of_tokens=False):
     """Returns a task whose outputs are those of `outputs`."""
-    backbone = bert_keras.BertBackbone(
-        vocabulary_size=len(VOCABULARY),
-        num_layers=1,
-        num_heads=2,
-        hidden_dim=8,
-        intermediate_dim=8,
-        max_sequence_length=16,
-    )
+    sizes = {"num_layers": 1, "num_heads": 2, "hidden_dim": 8, "intermediate_dim": 8}
+    backbone = bert_keras.BertBackbone(len(VOCABULARY), **sizes, max_sequence_length=16)
     tokenizer = bert_keras.WordPieceTokenizer(VOCABULARY)
     preprocessor = bert_keras.TextPreprocessor(tokenizer, max_length=16)
     types_ = {"several": "multi_label", "score": "regression", "scores": "regression"}
@@ -85,21 +79,22 @@ def data_of(kind):
     data = types.SimpleNamespace(z=z, size=size)
     if kind in ("score", "scores"):
         data.y = np.abs(z + rng.normal(0, 0.5, z.shape)) + 0.1
-        data.p = z
-    elif kind == "several":
+        return data
+    # A column for each class or label: whether it is true, and whether it is predicted.
+    if kind == "several":
         data.p = scipy.special.expit(z)
         data.y = (data.p + rng.normal(0, 0.3, z.shape) > 0.5).astype(int)
-        data.true, data.pred = data.y.ravel(), (z > 0).ravel()
-        data.shares = data.p.ravel().round(9)  # Equal ones stay equal.
+        data.each, data.chosen = data.y, z > 0
     else:
         data.p = scipy.special.softmax(z, axis=-1)
         data.y = np.where(rng.random(count) < 0.7, z.argmax(-1), rng.integers(0, size, count))
-        one_hot = np.eye(size, dtype=int)
-        data.true, data.pred = (one_hot[x].ravel() for x in (data.y, z.argmax(-1)))
-        data.shares = data.p.ravel().round(9)  # Equal ones stay equal.
-        if size == 2:
-            data.true, data.pred = data.y, z.argmax(-1)
-            data.shares = data.p[:, 1]
+        data.each, data.chosen = (np.eye(size, dtype=int)[x] for x in (data.y, z.argmax(-1)))
+    # Of two classes, the second is "yes". Equal probabilities stay equal.
+    columns = np.s_[:, 1:] if size == 2 else np.s_[:]
+    shares = data.p.round(9)
+    data.true, data.pred, data.shares = (
+        x[columns].ravel() for x in (data.each, data.chosen, shares)
+    )
     return data
 
 
@@ -143,6 +138,14 @@ def poisson(y, z):
     return deviance / 2 + np.mean(y - scipy.special.xlogy(y, y))
 
 
+def root_error(y, z):
+    return sk.mean_squared_error(y, z) ** 0.5
+
+
+def percentage_error(y, z):
+    return 100 * sk.mean_absolute_percentage_error(y, z)
+
+
 def accuracy(d):
     return sk.accuracy_score(d.y, d.z.argmax(-1))
 
@@ -156,32 +159,19 @@ def top_2(d):
 
 
 def auc(average):
-    return lambda d: sk.roc_auc_score(
-        np.eye(d.size)[d.y] if d.y.ndim == 1 else d.y, d.p.round(9), average=average
-    )
+    return lambda d: sk.roc_auc_score(d.each, d.p.round(9), average=average)
 
 
 def f_score(average, beta=1):
-    def score(d):
-        predicted = d.z.argmax(-1) if d.y.ndim == 1 else d.z > 0
-        return sk.fbeta_score(d.y, predicted, beta=beta, average=average)
-
-    return score
+    return lambda d: sk.fbeta_score(d.each, d.chosen, beta=beta, average=average)
 
 
 def beyond_half(d):
-    true = np.eye(d.size)[d.y] if d.y.ndim == 1 else d.y
-    return sk.f1_score(true, d.p > 0.5, average="macro")
+    return sk.f1_score(d.each, d.p > 0.5, average="macro")
 
 
 def of_class(function, number):
-    return lambda d: function(
-        *(
-            (d.y == number, d.z.argmax(-1) == number)
-            if d.y.ndim == 1
-            else (d.y[:, number], d.z[:, number] > 0)
-        )
-    )
+    return lambda d: function(d.each[:, number], d.chosen[:, number])
 
 
 def at_threshold(function, threshold):
@@ -222,11 +212,7 @@ EXPECTED = [
     (lambda n: km.Precision(thresholds=0), {}),
     (
         lambda n: km.Precision(top_k=1, class_id=1),
-        of_yes_or_no(
-            lambda d: sk.precision_score(
-                d.y == 1 if d.y.ndim == 1 else d.y[:, 1], d.z.argmax(-1) == 1
-            )
-        ),
+        of_yes_or_no(lambda d: sk.precision_score(d.each[:, 1], d.z.argmax(-1) == 1)),
     ),
     (lambda n: km.Recall(), of_yes_or_no(on(sk.recall_score))),
     (lambda n: km.Recall(class_id=1), of_yes_or_no(of_class(sk.recall_score, 1))),
@@ -239,15 +225,9 @@ EXPECTED = [
     (lambda n: km.PrecisionAtRecall(0.8), of_yes_or_no(lambda d: curve(d, 0.8, False))),
     (lambda n: km.RecallAtPrecision(0.8), of_yes_or_no(lambda d: curve(d, 0.8, True))),
     (lambda n: km.MeanSquaredError(), of_scores(sk.mean_squared_error)),
-    (
-        lambda n: km.RootMeanSquaredError(),
-        of_scores(lambda y, z: sk.mean_squared_error(y, z) ** 0.5),
-    ),
+    (lambda n: km.RootMeanSquaredError(), of_scores(root_error)),
     (lambda n: km.MeanAbsoluteError(), of_scores(sk.mean_absolute_error)),
-    (
-        lambda n: km.MeanAbsolutePercentageError(),
-        of_scores(lambda y, z: 100 * sk.mean_absolute_percentage_error(y, z)),
-    ),
+    (lambda n: km.MeanAbsolutePercentageError(), of_scores(percentage_error)),
     (lambda n: km.MeanSquaredLogarithmicError(), of_scores(sk.mean_squared_log_error)),
     (lambda n: km.LogCoshError(), of_scores(lambda y, z: np.log(np.cosh(z - y)).mean())),
     (lambda n: km.Poisson(), of_scores(poisson)),
@@ -295,10 +275,8 @@ def test_metrics_equal_scikit_learn_s(kind, of_tokens):
             names[-1] = metric.__name__
     found = evaluated(task, kind, data, of_tokens, metrics=[metric for metric, _ in fitting])
     for name, (_, score) in zip(names, fitting, strict=True):
-        expected = score(data)
-        np.testing.assert_allclose(
-            np.asarray(found[name]), expected, rtol=1e-6, atol=1e-6, err_msg=name
-        )
+        options = {"rtol": 1e-6, "atol": 1e-6, "err_msg": name}
+        np.testing.assert_allclose(np.asarray(found[name]), score(data), **options)
 
 
 @pytest.mark.parametrize(("kind", "of_tokens"), KINDS)
@@ -319,29 +297,22 @@ def test_metrics_that_do_not_fit_are_refused_with_one_that_does(kind, of_tokens)
 def test_weights_count_as_in_scikit_learn():
     task, data = task_of("two"), data_of("two")
     weights = np.random.default_rng(0).uniform(0, 2, len(WORDS)).astype("float32")
-    names = [
-        "precision",
-        "recall",
-        "auc",
-        "accuracy",
-        "sparse_categorical_crossentropy",
-        "f1_score",
-    ]
-    used = km.Precision(name="used")
-    used.update_state([0.0], [1.0])  # As by another model: its counts do not stay.
-    task.compile(weighted_metrics=[*names, used])
-    found = task.evaluate(WORDS, data.y, 20, 0, weights, return_dict=True)
-    assert found["used"] == found["precision"]
     options = {"sample_weight": weights}
     classes, shares = (data.y, data.pred), (data.y, data.shares)
-    for name, expected in {
+    scores = {
         "precision": sk.precision_score(*classes, **options),
         "recall": sk.recall_score(*classes, **options),
         "auc": sk.roc_auc_score(*shares, **options),
         "accuracy": sk.accuracy_score(*classes, **options),
         "sparse_categorical_crossentropy": sk.log_loss(*shares, **options),
         "f1_score": sk.f1_score(*classes, average=None, **options),
-    }.items():
+    }
+    used = km.Precision(name="used")
+    used.update_state([0.0], [1.0])  # As by another model: its counts do not stay.
+    task.compile(weighted_metrics=[*scores, used])
+    found = task.evaluate(WORDS, data.y, 20, 0, weights, return_dict=True)
+    assert found["used"] == found["precision"]
+    for name, expected in scores.items():
         np.testing.assert_allclose(np.asarray(found[name]), expected, rtol=1e-6, err_msg=name)
     with pytest.raises(ValueError, match=r"no metric 'f1'.*'f1_score'"):
         task.compile(metrics=["f1"])
@@ -387,61 +358,48 @@ IDS = {"token_ids": np.random.default_rng(0).integers(5, 65, (6, 4))}
 REPLACED = np.random.default_rng(1).integers(0, 2, (6, 4))
 
 
+OF_CHOICES = "sparse_categorical_crossentropy"
+PAIRS, NEXT = (TEXTS, TEXTS[::-1]), [0, 1, 1, 0, 1, 0]
+ENDINGS = (TEXTS, [["w1", "w2"], ["w3", "w4", "w5"]] * 3)
+
+
+def recall_of_next(z, y):
+    return sk.recall_score(y, z.argmax(-1))
+
+
+def loss_of_choices(z, y):
+    return sk.log_loss(y, scipy.special.softmax(z, -1), labels=[0, 1, 2])
+
+
+def loss_of_tokens(z, y):
+    return sk.log_loss(y.ravel(), scipy.special.expit(z).ravel())
+
+
+def error_of_cosines(z, y):
+    return np.abs(1 - sk.pairwise.paired_cosine_distances(z[:, 0], z[:, 1]) - y).mean()
+
+
 @pytest.mark.parametrize(
     ("name", "x", "y", "metric", "expected"),
     [
-        (
-            "NextSentencePrediction",
-            (TEXTS, TEXTS[::-1]),
-            [0, 1, 1, 0, 1, 0],
-            "recall",
-            lambda z, y: sk.recall_score(y, z.argmax(-1)),
-        ),
-        (
-            "MultipleChoice",
-            (TEXTS, [["w1", "w2"], ["w3", "w4", "w5"]] * 3),
-            [0, 2, 1, 0, 1, 1],
-            "sparse_categorical_crossentropy",
-            lambda z, y: sk.log_loss(y, scipy.special.softmax(z, -1), labels=[0, 1, 2]),
-        ),
-        (
-            "Reranker",
-            (TEXTS, TEXTS[::-1]),
-            [0, 1, 1, 0, 1, 0],
-            km.AUC(num_thresholds=100_001),
-            lambda z, y: sk.roc_auc_score(y, z[:, 0]),
-        ),
-        (
-            "ReplacedTokenDetector",
-            IDS,
-            REPLACED,
-            "binary_crossentropy",
-            lambda z, y: sk.log_loss(y.ravel(), scipy.special.expit(z).ravel()),
-        ),
-        (
-            "TextEmbedder",
-            (TEXTS, TEXTS[::-1]),
-            np.linspace(-1, 1, 6),
-            "mae",
-            lambda z, y: np.abs(
-                1 - sk.pairwise.paired_cosine_distances(z[:, 0], z[:, 1]) - y
-            ).mean(),
-        ),
+        ("NextSentencePrediction", PAIRS, NEXT, "recall", recall_of_next),
+        ("MultipleChoice", ENDINGS, [0, 2, 1, 0, 1, 1], OF_CHOICES, loss_of_choices),
+        ("Reranker", PAIRS, NEXT, km.AUC(100_001), lambda z, y: sk.roc_auc_score(y, z[:, 0])),
+        ("ReplacedTokenDetector", IDS, REPLACED, "binary_crossentropy", loss_of_tokens),
+        ("TextEmbedder", PAIRS, np.linspace(-1, 1, 6), "mae", error_of_cosines),
     ],
 )
 def test_other_tasks_with_labels_have_keras_s_metrics_too(name, x, y, metric, expected):
     classifier = task_of("two")
     options = {"objective": "similarity"} if name == "TextEmbedder" else {}
-    backbone = bert_keras.BertBackbone.from_config(
-        {**classifier.backbone.get_config(), "initializer_range": 0.5}
-    )
+    config = {**classifier.backbone.get_config(), "initializer_range": 0.5}
+    backbone = bert_keras.BertBackbone.from_config(config)
     task = getattr(bert_keras, name)(backbone, preprocessor=classifier.preprocessor, **options)
     task.compile(metrics=[metric])
     found = task.evaluate(x, y, batch_size=3, verbose=0, return_dict=True)
     name = getattr(metric, "name", metric)
-    assert found[name] == pytest.approx(
-        expected(np.asarray(task.predict(x, verbose=0)), y), rel=1e-5
-    )
+    predicted = np.asarray(task.predict(x, verbose=0))
+    assert found[name] == pytest.approx(expected(predicted, y), rel=1e-5)
     with pytest.raises(ValueError, match="does not fit these labels"):
         task.compile(metrics=[km.KLDivergence()])
 
@@ -465,16 +423,14 @@ def test_texts_that_lists_do_not_have_do_not_count():
 def test_metrics_of_several_outputs_are_given_by_output():
     classifier = task_of("two")
     task = bert_keras.QuestionAnswering(classifier.backbone, preprocessor=classifier.preprocessor)
-    labels = {
-        "start_logits": np.array([0, 1, 2, 3, 1, 0]),
-        "end_logits": np.array([1, 1, 3, 3, 2, 0]),
-    }
+    starts = np.array([0, 1, 2, 3, 1, 0])
+    labels = {"start_logits": starts, "end_logits": np.array([1, 1, 3, 3, 2, 0])}
     top = [km.SparseTopKCategoricalAccuracy(2, name="top")]
     for metrics in ({"start_logits": top}, [[], top]):
         task.compile(metrics=metrics)
         found = task.evaluate(IDS, labels, verbose=0, return_dict=True)
         logits = task.predict(IDS, verbose=0)["start_logits"]
-        expected = sk.top_k_accuracy_score(labels["start_logits"], logits, k=2, labels=range(4))
+        expected = sk.top_k_accuracy_score(starts, logits, k=2, labels=range(4))
         assert found["start_logits_top"] == pytest.approx(expected)
     with pytest.raises(ValueError, match="one of several places"):
         task.compile(metrics={"start_logits": ["precision"]})

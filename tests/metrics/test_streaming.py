@@ -10,10 +10,6 @@ from bert_keras.metrics.label_kinds import LabelKind
 NUM_CLASSES = 3
 
 
-def one_hot(ids, num_classes=NUM_CLASSES):
-    return np.eye(num_classes, dtype="float32")[ids]
-
-
 def updated(metric, *batches):
     for batch in batches:
         metric.update_state(*batch)
@@ -31,7 +27,7 @@ def test_perplexity_equals_that_of_all_batches_at_once():
             # Some arrays are constant, so that 0/0 occurs.
             true = rng.integers(0, NUM_CLASSES, shape) * (case % 7 > 0)
             logits = rng.normal(size=(*shape, NUM_CLASSES)) * 3
-            logits = logits + 15 * one_hot(0) * (case % 7 < 2)
+            logits = logits + 15 * np.eye(NUM_CLASSES)[0] * (case % 7 < 2)
             weights = rng.integers(0, 3, [shape, shape[:1]][case % 2])
             weights.flat[0] = 1
             batches.append((true, logits, *([weights] if case % 5 else [])))
@@ -43,10 +39,11 @@ def test_perplexity_equals_that_of_all_batches_at_once():
         assert updated(metric, *batches) == pytest.approx(expected, abs=1e-6, rel=1e-5)
 
 
-def test_perplexity_ignores_the_label_of_a_position_of_weight_0():
+def test_perplexity_ignores_labels_of_weight_0_and_is_nan_without_others():
     metric = streaming.MaskedPerplexity()
     batch = (np.array([[1, -100, 99]]), np.zeros((1, 3, 4)), np.array([[1.0, 0.0, 0.0]]))
     assert updated(metric, batch) == pytest.approx(4.0)
+    assert np.isnan(updated(streaming.MaskedPerplexity()))
 
 
 def test_every_text_of_a_reranker_counts_once_whatever_the_batch_is_padded_to():
@@ -57,7 +54,3 @@ def test_every_text_of_a_reranker_counts_once_whatever_the_batch_is_padded_to():
     metric.reset_state()
     weighed = [(*batch, np.array([weight])) for batch, weight in ((narrow, 1.0), (wide, 2.0))]
     assert updated(metric, *weighed) == pytest.approx((2 + 2) / (2 + 6))
-
-
-def test_perplexity_without_a_masked_position_is_nan():
-    assert np.isnan(updated(streaming.MaskedPerplexity()))
