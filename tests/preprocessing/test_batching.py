@@ -45,7 +45,7 @@ def rows_of(batches):
     return [batches[index][0]["token_ids"][:, 0].tolist() for index in range(len(batches))]
 
 
-def test_buckets_are_narrow_for_short_texts():
+def test_buckets_are_narrow_for_short_texts_and_the_smallest_is_chosen():
     expected = (16, 32, 48, 64, 96, 128, 192, 256, 320, 384, 448, 512)
     assert length_buckets(512, step=16) == expected
     found = length_buckets(200)
@@ -53,6 +53,7 @@ def test_buckets_are_narrow_for_short_texts():
     assert (length_buckets(16), length_buckets(7)) == ((16,), (7,))
     assert length_buckets(100) == (16, 24, 32, 40, 48, 56, 64, 80, 96, 100)
     assert length_buckets(18, step=4, first=4) == (4, 8, 12, 16, 18)
+    assert bucket_lengths([1, 16, 17, 64], (16, 32, 64)).tolist() == [16, 16, 32, 64]
 
 
 @given(lengths_lists, st.integers(1, 9), st.booleans(), st.integers(1, 4))
@@ -62,10 +63,6 @@ def test_the_order_does_not_depend_on_the_buckets(lengths, batch_size, shuffle, 
     coarse, fine = (batches_of(lengths, buckets=x, **options) for x in buckets)
     assert rows_of(coarse) == rows_of(fine)
     assert all(a[1] >= b[1] for a, b in zip(coarse.batches, fine.batches, strict=True))
-
-
-def test_a_length_goes_to_the_smallest_bucket_that_holds_it():
-    assert bucket_lengths([1, 16, 17, 64], (16, 32, 64)).tolist() == [16, 16, 32, 64]
 
 
 @given(lengths_lists, st.integers(1, 9), st.integers(1, 900) | st.none())
@@ -106,10 +103,6 @@ def test_the_chosen_lengths_minimize_padding_and_compilation(rows, num_epochs, p
     assert cost(found) == min(cost((*subset, max(rows))) for subset in subsets)
     assert found[-1] == max(rows)
     assert list(found) == sorted(set(found))
-
-
-def test_no_rows_give_no_batches():
-    assert sorted_batches([]) == []
 
 
 @given(lengths_lists, st.integers(1, 9), st.booleans(), st.integers(1, 4))
@@ -174,6 +167,7 @@ def test_the_epoch_advances_only_after_all_its_batches_were_read():
 
 
 def test_unshuffled_batches_keep_their_order():
+    assert sorted_batches([]) == []
     batches = batches_of([5, 50, 20, 7], batch_size=2, shuffle=False)
     first = rows_of(batches)
     assert first == [[1, 2], [3, 0]]

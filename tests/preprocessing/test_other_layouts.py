@@ -37,13 +37,10 @@ def test_word_starts_are_packed_like_their_tokens(preprocessor, byte_pair):
 
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_whole_words_of_the_text_are_masked(byte_pair, shuffle):
-    preprocessor = TextPreprocessor(byte_pair, max_length=40)
     text = "Hemingway's old man, and the unquestionably youngish woman"
-    task = types.SimpleNamespace(
-        preprocessor=preprocessor,
-        masking=Masking(0.3, 1.0, 0.0, "whole_words"),
-        has_next_sentence=False,
-    )
+    options = {"masking": Masking(0.3, 1.0, 0.0, "whole_words"), "has_next_sentence": False}
+    preprocessor = TextPreprocessor(byte_pair, max_length=40)
+    task = types.SimpleNamespace(preprocessor=preprocessor, **options)
     rows = TextsToMask(task, [text] * 200)
     kinds = rows.kinds
     assert kinds.continues_word is None
@@ -115,8 +112,7 @@ def shards(request, corpus, byte_pair, tmp_path_factory):
 @pytest.mark.parametrize("segmenter", [None, characters_of])
 def test_pretraining_data_has_the_tokenizers_layout(shards, byte_pair, segmenter):
     has_second, folders = shards
-    (path,) = folders[segmenter].glob("*.safetensors")
-    arrays = read_shard(path)
+    arrays = read_shard(*folders[segmenter].glob("*.safetensors"))
     ids, starts = (np.array(arrays[name]) for name in ("token_ids", "word_starts"))
     rows = np.split(ids, arrays["offsets"][1:-1])
     for row, second in zip(rows, arrays["second_starts"], strict=True):
@@ -140,8 +136,5 @@ def test_pretraining_data_has_the_tokenizers_layout(shards, byte_pair, segmenter
 
 def test_a_segmenter_does_not_change_tokens(shards):
     _, folders = shards
-    tokens = []
-    for folder in folders.values():
-        (path,) = folder.glob("*.safetensors")
-        tokens.append(np.array(read_shard(path)["token_ids"]))
-    np.testing.assert_array_equal(*tokens)
+    tokens = (read_shard(*x.glob("*.safetensors"))["token_ids"] for x in folders.values())
+    np.testing.assert_array_equal(*map(np.array, tokens))
