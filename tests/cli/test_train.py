@@ -9,6 +9,7 @@ import csv
 import json
 import os
 import pathlib
+import types
 
 import keras
 import numpy as np
@@ -177,10 +178,9 @@ def test_the_command_works_without_docstrings(monkeypatch):
 
 
 def test_thresholds_are_tuned_on_other_examples_than_those_reported(run, monkeypatch):
+    labels = [f"{i % 3},27" if i % 2 else i % 3 for i in range(12)]
     for part in ("train", "dev", "test"):
-        rows = [
-            (f"{part} text {i}", f"{i % 3},27" if i % 2 else i % 3, f"id{i}") for i in range(12)
-        ]
+        rows = [(f"{part} text {i}", label, f"id{i}") for i, label in enumerate(labels)]
         write(f"goemotions/{part}.tsv", rows)
     asked, classify = [], bert_keras.TextClassifier.classify
 
@@ -191,8 +191,8 @@ def test_thresholds_are_tuned_on_other_examples_than_those_reported(run, monkeyp
     monkeypatch.setattr(bert_keras.TextClassifier, "classify", counted)
     results, _, output = run(TEXTS, data_dir="goemotions")
     assert asked.count("test text 0") == 1
-    names = {f"{a}_f1" for a in ("macro", "micro")}
-    assert {f"test_tuned_{n}" for n in names} | {f"test_{n}" for n in names} | names == set(results)
+    starts = ("", "test_", "test_tuned_")
+    assert set(results) == {f"{x}{a}_f1" for x in starts for a in ("macro", "micro")}
     thresholds = read_json(output / "thresholds.json")
     assert len(thresholds) == 28 and list(thresholds)[-1] == "neutral"
     model = keras.models.load_model(output / "model.keras")
@@ -335,12 +335,9 @@ def test_unequal_classes_are_named_weighted_and_stopped_early(run, measure, caps
         wrong = list(csv.DictReader(file))
     chosen = [names.split(",")[number] for number in predicted]
     true = [names.split(",")[label - 1] for _, label in rows]
-    expected = [
-        (text, label, answer)
-        for (text, _), label, answer in zip(rows, true, chosen, strict=True)
-        if label != answer
-    ]
-    assert sorted((x["text"], x["label"], x["predicted"]) for x in wrong) == sorted(expected)
+    answers = zip([text for text, _ in rows], true, chosen, strict=True)
+    expected = sorted(x for x in answers if x[1] != x[2])
+    assert sorted((x["text"], x["label"], x["predicted"]) for x in wrong) == expected
     probabilities = [float(x["probability"]) for x in wrong]
     assert probabilities == sorted(probabilities, reverse=True)
     examples = LabelledTexts(["a text"], np.array([0]))
@@ -397,11 +394,10 @@ def test_a_grid_tries_every_setting_once_and_continues_after_a_kill(run, yes_and
     assert printed.count("Training with seed 1") == printed.count("Training with") == 2
     assert "too high to report" in printed and "The best of 2 seeds is" in printed
     whole = read_json(output / "results.json")
-    means = [
-        np.mean([t["scores"]["accuracy"] for t in whole["trials"] if t["setting"] == setting])
-        for setting in ({"epochs": 2, "batch_size": n, "learning_rate": 0.01} for n in (6, 12))
-    ]
-    assert whole["metrics"]["accuracy"] == pytest.approx(max(means))
+    scores = {6: [], 12: []}
+    for trial in whole["trials"]:
+        scores[trial["setting"]["batch_size"]].append(trial["scores"]["accuracy"])
+    assert whole["metrics"]["accuracy"] == pytest.approx(max(map(np.mean, scores.values())))
 
     # Killed after an epoch of the second trial, when its state is on the disk.
     epochs = iter(range(9))
@@ -437,21 +433,17 @@ def test_a_grid_tries_every_setting_once_and_continues_after_a_kill(run, yes_and
         run(TEXTS, **grid, resume=True)
 
 
-@pytest.mark.parametrize(
-    ("folder", "options", "message"),
-    [
-        ("output/task-1", {}, r"task-1 holds a run\. --resume continues it"),
-        (None, {"resume": True}, "--resume needs the --output_dir"),
-        ("new", {"resume": True}, "--resume needs a run. Received: none in new"),
-        ("output/task-1/results.json", {}, "--output_dir must be a folder that can be made"),
-    ],
+@refused(
+    ("output/task-1", {}, r"task-1 holds a run\. --resume continues it"),
+    (None, {"resume": True}, "--resume needs the --output_dir"),
+    ("new", {"resume": True}, "--resume needs a run. Received: none in new"),
+    ("output/task-1/results.json", {}, "--output_dir must be a folder that can be made"),
 )
-def test_a_run_has_a_folder_of_its_own(folder, options, message):
+def test_a_run_has_a_folder_of_its_own(folder, options):
     first, second = (run_folder.RunFolder(None, "task", {}) for _ in range(2))
     assert [str(run.path) for run in (first, second)] == ["output/task-1", "output/task-2"]
     first.begin()
-    with pytest.raises(ValueError, match=message):
-        run_folder.RunFolder(folder, "task", {}, **options)
+    run_folder.RunFolder(folder, "task", {}, **options)
 
 
 def test_a_run_that_fails_before_it_keeps_anything_leaves_the_folder_as_it_was(run, yes_and_no):
@@ -459,22 +451,19 @@ def test_a_run_that_fails_before_it_keeps_anything_leaves_the_folder_as_it_was(r
         return {path: path.is_file() and path.read_bytes() for path in pathlib.Path().rglob("*")}
 
     missing = {**yes_and_no, "preset": "no/such/preset"}
-    before = files()
-    with pytest.raises(FileNotFoundError):
-        run(TEXTS, **missing, output_dir="new/folder")
-    assert files() == before
-    with pytest.raises(ValueError, match="`pooling` must be"):
-        run(TEXTS, **yes_and_no, pooling="none", output_dir="new")
-    assert files() == before
+    unknown = {**yes_and_no, "pooling": "none"}
     pathlib.Path("empty").mkdir()  # By the user.
-    with pytest.raises(ValueError, match="`pooling` must be"):
-        run(TEXTS, **yes_and_no, pooling="none", output_dir="empty")
-    assert os.path.isdir("empty")
     run(TEXTS, **yes_and_no)
     before = files()
-    with pytest.raises(FileNotFoundError):
-        run(TEXTS, **missing)  # With --overwrite.
-    assert files() == before
+    for values, folder, error, message in (
+        (missing, "new/folder", FileNotFoundError, "no/such/preset"),
+        (missing, "output", FileNotFoundError, "no/such/preset"),  # With --overwrite.
+        (unknown, "new", ValueError, "`pooling` must be"),
+        (unknown, "empty", ValueError, "`pooling` must be"),
+    ):
+        with pytest.raises(error, match=message):
+            run(TEXTS, **values, output_dir=folder)
+        assert files() == before
     # One that was killed before its first epoch ended leaves an empty folder, and begins again.
     # Models of the user stay, if the folder has any.
     pathlib.Path("killed").mkdir()
@@ -487,19 +476,13 @@ def test_a_run_that_fails_before_it_keeps_anything_leaves_the_folder_as_it_was(r
 
 
 def test_an_undefined_score_is_null_and_never_the_best():
-    class Model:
-        def __init__(self, seed):
-            self.seed = seed
-
-        def compile(self):
-            pass
-
-        def save(self, path):
-            path.write_text(str(self.seed))
+    def model(seed):
+        saves = {"save": lambda path: path.write_text(str(seed))}
+        return types.SimpleNamespace(compile=lambda: None, **saves)
 
     run = run_folder.RunFolder("run", "task", {})
     for seed, value in enumerate([float("nan"), -0.5, float("nan")]):
-        run.add(0, {"setting": {}, "seed": seed}, {"pearson": value}, Model(seed))
+        run.add(0, {"setting": {}, "seed": seed}, {"pearson": value}, model(seed))
     assert (run.path / "setting_0.keras").read_text() == "1"
     assert read_json(run.path / "results.json")["trials"][0]["scores"] == {"pearson": None}
     assert run.over_seeds(run.trials) == {"pearson": None}
@@ -719,16 +702,13 @@ def test_a_single_file_of_questions_is_split_by_contexts(run):
 def test_only_questions_with_answers_are_scored():
     answer = bert_keras.datasets.squad.Answer("anna", 0)
     rows = [((answer,), False), ((), True), ((), False)]
-    known, impossible, unknown = (
-        bert_keras.datasets.QuestionExample(str(i), "who?", "anna lives", *row)
-        for i, row in enumerate(rows)
-    )
-    examples = [known, impossible, unknown]
+    example = bert_keras.datasets.QuestionExample
+    examples = [example(str(i), "who?", "anna lives", *row) for i, row in enumerate(rows)]
+    known, impossible, unknown = examples
 
     def questions(metric, examples):
         labels = [bool(e.answers) or (metric == "squad_v2" and e.is_impossible) for e in examples]
-        contexts = [example.context for example in examples]
-        return example_files.Questions(contexts, examples, labels, metric)
+        return example_files.Questions([e.context for e in examples], examples, labels, metric)
 
     assert measures.measurable(questions("squad_v1", examples)) == [known]
     assert measures.measurable(questions("squad_v2", examples)) == [known, impossible]
@@ -745,7 +725,7 @@ def test_only_questions_with_answers_are_scored():
     assert qa.no_answer_threshold == both["no_answer_threshold"] == -2.0
     qa.no_answer_threshold = None
     only = score("squad_v2", [known, unknown], found[::2], tune=True)
-    assert only == {"f1": 100, "exact": 100, "HasAns_f1": 100, "HasAns_exact": 100}
+    assert only == dict.fromkeys(("f1", "exact", "HasAns_f1", "HasAns_exact"), 100)
     assert score("squad_v1", [impossible], found[:1]) == {}
 
 
@@ -779,7 +759,7 @@ def test_the_official_score_follows_from_the_file_and_is_printed(capsys, name, m
 
 LABELLED = ["text\tlabel", "a\t1", "b\t0"]
 SWAG = {"sent1": "a", "sent2": "b", **{f"ending{number}": "c" for number in range(4)}}
-SST2 = {"dataset": "sst2", "dev_file": ["sentence", "a"]}
+AS_SST2, ONE_OF_SST2 = {"dataset": "sst2"}, ["sentence\tlabel", "a\t1"]
 UNANSWERED = squad(["a b", ("why?", ...)])
 UNLABELLED = "The dev examples must have"
 DEV = {"dev_file": "train"}
@@ -788,73 +768,62 @@ SIMILAR = "pairs that are similar or not.* Received: "
 ONE_NAME_EACH = "--label_names must be different names, one for each"
 
 
-@pytest.mark.parametrize(
-    ("task", "rows", "values", "message"),
-    [
-        (TEXTS, ["text\tlabel"], {}, "train must have rows after its header"),
-        (
-            TEXTS,
-            LABELLED,
-            {"dataset": "sst2", "label_column": "x"},
-            "known columns. Received: --label_column=",
-        ),
-        (TEXTS, LABELLED, {"label_names": "a,b,c", **DEV}, ONE_NAME_EACH),
-        (TEXTS, LABELLED, {"label_names": "a,a", **DEV}, ONE_NAME_EACH),
-        (TEXTS, ["text\tlabel", "a\tyes", "b\tno"], {"label_names": "a,b", **DEV}, ONE_NAME_EACH),
-        (PAIRS, LABELLED, DEV, "--columns must name their two texts"),
-        (PAIRS, ["sentence\tlabel", "a\t1"], {"dataset": "sst2", **DEV}, SIMILAR + "sst2"),
-        (PAIRS, MNLI, {"dataset": "mnli", **DEV}, SIMILAR + "mnli"),
-        (TEXTS, LABELLED, {"dev_file": "train", "output_dir": "train"}, "File exists"),
-        (TEXTS, LABELLED, {"dev_file": "train", "output_dir": "train/x"}, "Not a directory"),
-        (TAGS, ["a O", "b B-X", "", "0 0"], {}, "Received: '0' among"),
-        (TEXTS, ["text\tlabel", *["a\t1", "b\t0"] * 8], {}, "Pass more different texts"),
-        (QUESTIONS, six_questions(1), {}, "must leave examples in both parts"),
-        (TEXTS, ["sentence\tlabel", "a\t1"], SST2, UNLABELLED),
-        (CHOICES, [SWAG | {"label": 1}], {"dev_file": [SWAG]}, UNLABELLED),
-        (QUESTIONS, squad(["a b", ("why?", "a")]), {"dev_file": UNANSWERED}, UNLABELLED),
-    ],
+@refused(
+    (TEXTS, ["text\tlabel"], {}, "train must have rows after its header"),
+    (TEXTS, LABELLED, {**AS_SST2, "label_column": "x"}, "known columns. Received: --label_column="),
+    (TEXTS, LABELLED, {"label_names": "a,b,c", **DEV}, ONE_NAME_EACH),
+    (TEXTS, LABELLED, {"label_names": "a,a", **DEV}, ONE_NAME_EACH),
+    (TEXTS, ["text\tlabel", "a\tyes", "b\tno"], {"label_names": "a,b", **DEV}, ONE_NAME_EACH),
+    (PAIRS, LABELLED, DEV, "--columns must name their two texts"),
+    (PAIRS, ONE_OF_SST2, {**AS_SST2, **DEV}, SIMILAR + "sst2"),
+    (PAIRS, MNLI, {"dataset": "mnli", **DEV}, SIMILAR + "mnli"),
+    (TEXTS, LABELLED, {"dev_file": "train", "output_dir": "train"}, "File exists"),
+    (TEXTS, LABELLED, {"dev_file": "train", "output_dir": "train/x"}, "Not a directory"),
+    (TAGS, ["a O", "b B-X", "", "0 0"], {}, "Received: '0' among"),
+    (TEXTS, ["text\tlabel", *["a\t1", "b\t0"] * 8], {}, "Pass more different texts"),
+    (QUESTIONS, six_questions(1), {}, "must leave examples in both parts"),
+    (TEXTS, ONE_OF_SST2, {**AS_SST2, "dev_file": ["sentence", "a"]}, UNLABELLED),
+    (CHOICES, [SWAG | {"label": 1}], {"dev_file": [SWAG]}, UNLABELLED),
+    (QUESTIONS, squad(["a b", ("why?", "a")]), {"dev_file": UNANSWERED}, UNLABELLED),
+    error=(ValueError, OSError),
 )
-def test_files_are_refused_before_training(preset, monkeypatch, task, rows, values, message):
+def test_files_are_refused_before_training(preset, monkeypatch, task, rows, values):
     monkeypatch.setattr(keras.Model, "fit", None)
     suffix = ".jsonl" if task == CHOICES else ""
     files = {"preset": preset, "train_file": write(f"train{suffix}", rows)}
     values = {k: write(f"dev{suffix}", x) if isinstance(x, list) else x for k, x in values.items()}
-    with pytest.raises((ValueError, OSError), match=message):
-        train.main([task, *arguments(**files | values)])
+    train.main([task, *arguments(**files | values)])
 
 
-@pytest.mark.parametrize(
-    ("rows", "values", "message"),
-    [
-        (["text\tlabel", "a\tmaybe"], {}, r"line 2: a label must be one of \['no', 'yes'\]"),
-        (["sentence\tlabel", "a\t1"], {"dataset": "sst2"}, "the labels of the model, single_label"),
-        (["text", "a"], {}, "no column 'label'"),
-        (
-            ["sentence\tlabel", "a\t1"],
-            {"dataset": "sst2", "columns": "x", "separator": ";"},
-            "known columns. .*--columns=.*--separator=';'. Leave out --dataset.",
-        ),
-        (
-            ["text\tlabel", "a\tno"],
-            {"tag_column": "1"},
-            "Unknown command line flag 'tag_column'",
-        ),
-        (["text\tlabel", "a\tno"], {"problem_type": "regression"}, "problem_type"),
-    ],
+@pytest.fixture
+def classifier(preset):
+    """A classifier in a folder of a run."""
+    pathlib.Path("output").mkdir()
+    options = {"num_classes": 2, "label_names": ["no", "yes"]}
+    model = bert_keras.TextClassifier.from_preset(preset, **options)
+    model.save("output/model.keras")
+    return model
+
+
+@pytest.mark.usefixtures("classifier")
+@refused(
+    (["text\tlabel", "a\tmaybe"], {}, r"line 2: a label must be one of \['no', 'yes'\]"),
+    (ONE_OF_SST2, AS_SST2, "the labels of the model, single_label"),
+    (["text", "a"], {}, "no column 'label'"),
+    (
+        ONE_OF_SST2,
+        {**AS_SST2, "columns": "x", "separator": ";"},
+        "known columns. .*--columns=.*--separator=';'. Leave out --dataset.",
+    ),
+    (["text\tlabel", "a\tno"], {"tag_column": "1"}, "Unknown command line flag 'tag_column'"),
+    (["text\tlabel", "a\tno"], {"problem_type": "regression"}, "problem_type"),
+    error=(ValueError, flags.Error),
 )
-def test_a_file_that_does_not_fit_the_model_is_not_measured(preset, measure, rows, values, message):
-    options = {"num_classes": 2, "label_names": ["no", "yes"]}
-    pathlib.Path("output").mkdir()
-    bert_keras.TextClassifier.from_preset(preset, **options).save("output/model.keras")
-    with pytest.raises((ValueError, flags.Error), match=message):
-        measure(write("a.tsv", rows), **values)
+def test_a_file_that_does_not_fit_the_model_is_not_measured(measure, rows, values):
+    measure(write("a.tsv", rows), **values)
 
 
-def test_a_file_of_one_class_is_measured_without_a_warning(preset, measure, recwarn):
-    options = {"num_classes": 2, "label_names": ["no", "yes"]}
-    pathlib.Path("output").mkdir()
-    classifier = bert_keras.TextClassifier.from_preset(preset, **options)
-    classifier.save("output/model.keras")
+def test_a_file_of_one_class_is_measured_without_a_warning(classifier, measure, recwarn):
     label = classifier.classify(["a"])[0]["label"]
     recwarn.clear()
     scores, printed = measure(write("a.tsv", ["text\tlabel", f"a\t{label}"]))
