@@ -34,6 +34,7 @@ def test_the_interval_of_a_score(value, count, is_correlation, expected):
     assert found == pytest.approx(expected, abs=1e-4)
 
 
+TEXTS = "text_classification"
 EXAMPLES = [SimpleNamespace(answers=[x] * (x < 3), is_impossible=x >= 3) for x in range(4)]
 QUESTIONS = example_files.Questions(["c"] * 4, EXAMPLES, [True] * 4, "squad_v2")
 SENTENCES = SimpleNamespace(tags=[["B-PER", "I-PER", "O"], ["O", "B-LOC"]])
@@ -44,20 +45,10 @@ CHOICES = datasets.MultipleChoiceExamples(["c", "d"], [["a", "b"], ["a", "b", "c
 @pytest.mark.parametrize(
     ("name", "scores", "examples", "said"),
     [
-        ("text_classification", {"accuracy": 0.9}, texts([0, 1, 1, 1], ("no", "yes")), "'yes' for"),
-        (
-            "text_classification",
-            {"accuracy": 0.9},
-            texts([0, 1, 1, 1], ()),
-            "1 for every text gets",
-        ),
-        (
-            "text_classification",
-            {"micro_f1": 0.9},
-            texts([[1, 0], [1, 1]], ("x", "y")),
-            "gets 0.800",
-        ),
-        ("text_classification", {"pearson": 0.9}, texts([0.5, 1.0], ()), "one score for all texts"),
+        (TEXTS, {"accuracy": 0.9}, texts([0, 1, 1, 1], ("no", "yes")), "'yes' for"),
+        (TEXTS, {"accuracy": 0.9}, texts([0, 1, 1, 1], ()), "1 for every text gets"),
+        (TEXTS, {"micro_f1": 0.9}, texts([[1, 0], [1, 1]], ("x", "y")), "gets 0.800"),
+        (TEXTS, {"pearson": 0.9}, texts([0.5, 1.0], ()), "one score for all texts"),
         ("token_classification", {"f1": 0.9}, SENTENCES, "on 2 entities"),
         ("token_classification", {"accuracy": 0.9}, WORDS, "'NOUN' for every word gets 0.750"),
         ("multiple_choice", {"accuracy": 0.9}, CHOICES, "guessing gets 0.375"),

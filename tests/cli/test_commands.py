@@ -19,12 +19,11 @@ import openpyxl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from checks import assert_close, inputs_of
-from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
+from checks import assert_close, inputs_of, refused
+from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor, tiny_task
 
 import bert_keras
 from bert_keras.cli import main, serve, sources, text_rows
-from bert_keras.datasets.table import format_of
 from bert_keras.export import program_formats
 
 TEXTS = ["good film", "bad", "", "a good bad film"]
@@ -62,9 +61,26 @@ def tagger(tmp_path_factory):
     return path
 
 
+@pytest.fixture
+def answers_to(command, preset, tmp_path):
+    """Returns a function that classifies the texts of a file; it returns the CSV of answers."""
+
+    def classify(path, *options):
+        output = tmp_path / "new" / "answers.csv"
+        assert command("classify", preset, "--input", path, *options, "--output", output) == ""
+        return output.read_text(encoding="utf-8")
+
+    return classify
+
+
+def rows_of(text):
+    return list(csv.DictReader(text.splitlines()))
+
+
 def standard_input(text):
-    """Returns text as a process gets it."""
-    return io.TextIOWrapper(io.BufferedReader(io.BytesIO(text.encode())))
+    """Returns text, or bytes, as a process gets it."""
+    text = text.encode() if isinstance(text, str) else text
+    return io.TextIOWrapper(io.BufferedReader(io.BytesIO(text)))
 
 
 def json_lines(text):
@@ -72,7 +88,7 @@ def json_lines(text):
 
 
 def test_texts_come_from_arguments_files_and_standard_input(
-    command, preset, write, tmp_path, monkeypatch, capsys
+    command, preset, write, answers_to, monkeypatch, capsys
 ):
     expected = bert_keras.TextClassifier.from_preset(preset).classify(TEXTS)
     rounded = functools.partial(keras.tree.map_structure, lambda x: pytest.approx(x, abs=1e-6))
@@ -87,33 +103,28 @@ def test_texts_come_from_arguments_files_and_standard_input(
     assert "bert-keras classify: the input has no texts." in capsys.readouterr().err
     refused = command("classify", preset, "--columns", "review")
     assert "no columns to name" in refused and "--input_format csv" in refused
-    write("x.txt", lines)
-    refused = command("classify", preset, "-", "--input", tmp_path / "x.txt")
-    assert "from --input. Received both." in refused
-    write("x.jsonl", [{"text": text} for text in TEXTS])
-    write("x.csv", "id,review\n" + "".join(f"1,{text}\n" for text in TEXTS))
-    output = tmp_path / "new" / "answers.csv"
-    for name, *options in (("x.txt",), ("x.jsonl",), ("x.csv", "--columns", "review")):
-        source = ("classify", preset, "--input", tmp_path / name, *options)
+    table = "id,review\n" + "".join(f"1,{text}\n" for text in TEXTS)
+    for name, content, own, *options in (
+        ("x.txt", lines, []),
+        ("x.jsonl", [{"text": text} for text in TEXTS], ["text"]),
+        ("x.csv", table, ["id", "review"], "--columns", "review"),
+    ):
+        source = ("classify", preset, "--input", path := write(name, content), *options)
         assert json_lines(command(*source, "--batch_size", 1)) == expected
-        assert command(*source, "--output", output) == ""
-        with output.open() as file:
-            rows = list(csv.DictReader(file))
+        assert "from --input. Received both." in command(*source, "-")
+        rows = rows_of(answers_to(path, *options))
         assert [row["label"] for row in rows] == [x["label"] for x in expected]
-        own = {"x.csv": ["id", "review"], "x.jsonl": ["text"], "x.txt": []}[name]
         assert list(rows[0]) == [*own, "label", "probability", "probabilities"]
         for row in rows:
             assert row["probability"] == str(json.loads(row["probabilities"])[row["label"]])
         assert all([row[column] for row in rows] == TEXTS for column in own[-1:])
 
 
-def test_dates_in_other_columns_are_text(command, preset, tmp_path):
-    date, output = datetime.date(2020, 1, 31), tmp_path / "answers.csv"
+def test_dates_in_other_columns_are_text(answers_to, tmp_path):
+    date = datetime.date(2020, 1, 31)
     table = pa.table({"text": ["good"], "day": [date], "days": [[date]]})
     pa.parquet.write_table(table, tmp_path / "x.parquet")
-    command("classify", preset, "--input", tmp_path / "x.parquet", "--output", output)
-    with output.open() as file:
-        [row] = csv.DictReader(file)
+    [row] = rows_of(answers_to(tmp_path / "x.parquet"))
     assert (row["day"], row["days"]) == ("2020-01-31", '["2020-01-31"]')
 
 
@@ -127,26 +138,22 @@ def test_dates_in_other_columns_are_text(command, preset, tmp_path):
     ],
 )
 def test_answers_to_a_table_begin_and_separate_as_it_does(
-    command, preset, write, tmp_path, monkeypatch, source, separator, mark, expected, options
+    answers_to, write, monkeypatch, source, separator, mark, expected, options
 ):
     table = f"{mark}编号{separator}text\n1{separator}good\n"
-    path, output = write("x.csv", table), tmp_path / "answers.csv"
+    path = write("x.csv", table) if source == "x.csv" else source
     encoded = table.encode(options[-1] if options else "utf-8")
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(encoded))))
-    path = "-" if source == "-" else path
-    options = ("--input_format", "csv", "--output", output, *options)
-    command("classify", preset, "--input", path, *options)
-    first = output.read_text(encoding="utf-8").splitlines()[0]
+    monkeypatch.setattr(sys, "stdin", standard_input(encoded))
+    first = answers_to(path, "--input_format", "csv", *options).splitlines()[0]
     assert first.startswith(separator.join((f"{expected}编号", "text", "label", "probability")))
 
 
-def test_answers_to_a_workbook_have_the_mark_by_which_excel_knows_utf_8(command, preset, tmp_path):
-    book, output = openpyxl.Workbook(), tmp_path / "answers.csv"
+def test_answers_to_a_workbook_have_the_mark_by_which_excel_knows_utf_8(answers_to, tmp_path):
+    book = openpyxl.Workbook()
     book.active.append(["编号", "text"])
     book.active.append([1, "good"])
     book.save(tmp_path / "x.xlsx")
-    command("classify", preset, "--input", tmp_path / "x.xlsx", "--output", output)
-    assert output.read_text(encoding="utf-8").startswith("\ufeff编号,text,label")
+    assert answers_to(tmp_path / "x.xlsx").startswith("\ufeff编号,text,label")
 
 
 def test_a_pair_has_two_columns(command, preset, write):
@@ -172,26 +179,21 @@ def test_each_task_answers(command, tmp_path, name, cls, arguments):
     model = cls(tiny_backbone(), preprocessor=tiny_preprocessor())
     model.save(tmp_path / "x.keras")
     method = getattr(model, main.COMMANDS[name][0].method)
-    texts = [arguments[0], arguments[1:]] if name == "choose" else arguments
-    texts = [argument.removeprefix("--prompt=") for argument in texts] if name == "embed" else texts
+    texts = [argument.removeprefix("--prompt=") for argument in arguments]
+    texts = [texts[0], texts[1:]] if name == "choose" else texts
     (found,) = json_lines(command(name, tmp_path / "x.keras", *arguments))
     expected = method(*texts)
-    assert found == json.loads(
-        json.dumps(np.asarray(expected).tolist() if name == "embed" else expected)
-    )
+    expected = expected.tolist() if name == "embed" else expected
+    assert found == json.loads(json.dumps(expected))
 
 
 def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "load", functools.cache(sources.load))  # Loading takes longest.
-    texts, paths = ["good film", "a bad film"], {}
-    for name in ("SparseTextEmbedder", "MultiVectorEmbedder", "TextEmbedder"):
-        paths[name] = tmp_path / f"{name}.keras"
-        lengths = {"query_length": 8, "query_expansion": 8} if "Multi" in name else {}
-        options = {"preprocessor": tiny_preprocessor(), **lengths}
-        getattr(bert_keras, name)(tiny_backbone(), **options).save(paths[name])
-    sparse = bert_keras.load_model(paths["SparseTextEmbedder"])
+    texts, lengths = ["good film", "a bad film"], {"query_length": 8, "query_expansion": 8}
     source = write("x.txt", "".join(f"{text}\n" for text in texts))
-    asked = ("embed", paths["SparseTextEmbedder"], "--input", source)
+    sparse = tiny_task("SparseTextEmbedder")
+    sparse.save(tmp_path / "sparse.keras")
+    asked = ("embed", tmp_path / "sparse.keras", "--input", source)
     expected = [dict(weights) for weights in sparse.token_weights(texts)]
     assert json_lines(command(*asked)) == expected
     (found,) = json_lines(command(*asked[:2], texts[0], "--top_k", 2))
@@ -199,16 +201,18 @@ def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_p
     token, weight = sparse.token_weights(texts[0])[0]
     lines = command(*asked, "--output_format", "text").splitlines()
     assert lines[0].startswith(f"{token} {weight:.3f}, ")
-    rows = list(csv.DictReader(command(*asked, "--output_format", "csv").splitlines()))
+    rows = rows_of(command(*asked, "--output_format", "csv"))
     assert [json.loads(row["weights"]) for row in rows] == expected
 
-    tokens = bert_keras.load_model(paths["MultiVectorEmbedder"])
-    asked = ("embed", paths["MultiVectorEmbedder"], texts[0], "--prompt", "query")
+    tokens = tiny_task("MultiVectorEmbedder", **lengths)
+    tokens.save(tmp_path / "tokens.keras")
+    asked = ("embed", tmp_path / "tokens.keras", texts[0], "--prompt", "query")
     (found,) = json_lines(command(*asked))
     np.testing.assert_array_equal(np.float32(found), tokens.embed(texts[0], "query"))
     assert command(*asked, "--output_format", "text").startswith("[[")
-    dense = bert_keras.load_model(paths["TextEmbedder"])
-    command("embed", paths["TextEmbedder"], "--input", source, "--output", tmp_path / "x.npy")
+    dense = tiny_task("TextEmbedder")
+    dense.save(tmp_path / "dense.keras")
+    command("embed", tmp_path / "dense.keras", "--input", source, "--output", tmp_path / "x.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), dense.embed(texts))
 
     for arguments, message in [
@@ -297,7 +301,7 @@ def test_info_describes_a_model_and_a_backbone(command, preset, tmp_path):
 def test_convert_writes_files_with_the_same_outputs(command, preset, tmp_path, monkeypatch, to):
     written, write = [], lambda *job: written.append(job) or pathlib.Path(job[2]).touch()
     monkeypatch.setattr(program_formats, "write", write)  # See tests/export for programs.
-    target = tmp_path / {"keras": "x.keras", "onnx": "x.onnx"}.get(to, "folder")
+    target = tmp_path / "new" / {"keras": "x.keras", "onnx": "x.onnx"}.get(to, "folder")
     assert command("convert", preset, target, "--to", to) == f"Wrote {target}.\n"
     assert target.exists()
     model = bert_keras.TextClassifier.from_preset(preset)
@@ -311,11 +315,6 @@ def test_convert_writes_files_with_the_same_outputs(command, preset, tmp_path, m
     inputs = inputs_of(model, 2, 7)
     assert_close(found(inputs), model(inputs), atol=1e-5)
     assert "--overwrite" in command("convert", preset, target, "--to", to)
-
-
-def test_convert_makes_the_folder_of_its_target(command, preset, tmp_path):
-    target = tmp_path / "new" / "x.keras"
-    assert command("convert", preset, target, "--to", "keras") == f"Wrote {target}.\n"
 
 
 def test_convert_asks_another_backend_for_its_format(
@@ -356,10 +355,7 @@ def test_convert_asks_another_backend_for_its_format(
         (("classify",), "Write `classify SOURCE ...`"),
         (("serve", "x=PRESET", "x=PRESET"), "its own name"),
         (("serve", "nowhere/at all"), "nowhere"),
-        (
-            ("classify", "PRESET", "x", "--threshold", "2"),
-            "is not a number in the range [0.0, 1.0]",
-        ),
+        (("classify", "PRESET", "x", "--threshold=2"), "is not a number in the range [0.0, 1.0]"),
     ],
 )
 def test_a_mistake_is_one_line(command, preset, tagger, arguments, message):
@@ -374,28 +370,20 @@ def test_a_row_without_its_field_is_named(command, preset, write, tmp_path):
     assert not output.exists()
 
 
-@pytest.mark.parametrize(
-    "name, content, expected",
-    [
-        ("x.jsonl", '{"text": ["good", "bad"]}', "x.jsonl, line 1: texts"),
-        ("x.jsonl", '{"text": NaN}', "x.jsonl, line 1: texts"),
-        ("x.jsonl", '{"review": "good"}', "x.jsonl, line 1: a row must have the fields"),
-        (
-            "x.txt",
-            "\ufeffgood\tbad\n\nnul\0\n",
-            [(("good\tbad",), {}), (("",), {}), (("nul\0",), {})],
-        ),
-    ],
+@refused(
+    ('{"text": ["good", "bad"]}', "texts"),
+    ('{"text": NaN}', "texts"),
+    ('{"review": "good"}', "a row must have the fields"),
+    prefix=r"x\.jsonl, line 1: ",
 )
-def test_rows_of_unusual_files_are_read_or_refused(tmp_path, name, content, expected):
-    path = tmp_path / name
-    path.write_text(content, encoding="utf-8", newline="")
-    rows = text_rows.read_rows(str(path), format_of(name, "text"), ("text",))
-    if isinstance(expected, str):
-        with pytest.raises(ValueError, match=expected):
-            list(rows)
-    else:
-        assert list(rows) == expected
+def test_rows_that_are_no_texts_are_refused(write, content):
+    list(text_rows.read_rows(str(write("x.jsonl", content)), "jsonl", ("text",)))
+
+
+def test_lines_without_text_are_rows(write):
+    path = write("x.txt", "\ufeffgood\tbad\n\nnul\0\n")
+    rows = text_rows.read_rows(str(path), "text", ("text",))
+    assert list(rows) == [(("good\tbad",), {}), (("",), {}), (("nul\0",), {})]
 
 
 def test_answers_of_lone_surrogates_are_written(tmp_path, capsys):
