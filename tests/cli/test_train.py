@@ -765,7 +765,6 @@ UNLABELLED = "The dev examples must have"
 DEV = {"dev_file": "train"}
 MNLI = ["sentence1\tsentence2\tgold_label", "a\tb\tneutral", "c\td\tentailment"]
 SIMILAR = "pairs that are similar or not.* Received: "
-KNOWN_COLUMNS = "known columns. Received: --label_column="
 ONE_NAME_EACH = "--label_names must be different names, one for each"
 
 

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import threading
 import time
-import types
 from concurrent import futures
 
 import httpx
@@ -81,6 +80,23 @@ def serving(tasks, patience=30.0, **settings):
             thread.join()
 
 
+@contextlib.contextmanager
+def asking(tasks, **settings):
+    """Runs a server of tasks; yields a client."""
+    with (
+        serving(tasks, **settings) as address,
+        httpx.Client(base_url=address, timeout=60) as client,
+    ):
+        yield client
+
+
+def is_refused(session, status, words, path, **body):
+    """Whether a request is refused with this status and these words."""
+    response = session.post(path, json=body)
+    assert response.status_code == status and "Traceback" not in response.text
+    return words in response.json()["error"]
+
+
 @pytest.fixture(scope="module")
 def tasks():
     options = {"preprocessor": tiny_preprocessor()}
@@ -112,12 +128,8 @@ def session(address):
 
 
 @pytest.fixture(scope="module")
-def vectors(tasks):
-    return tasks["embedder"].embed(TEXTS)
-
-
-@pytest.fixture(scope="module")
-def unit_vectors(vectors):
+def unit_vectors(tasks):
+    vectors = tasks["embedder"].embed(TEXTS)
     return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
@@ -243,16 +255,12 @@ def test_the_server_shows_the_models_own_saliency_and_attention(tasks, session, 
     shown = {x["name"]: x["instruments"] for x in session.get("/answers").json()}
     assert shown["classifier"]["saliency"] == {"labels": NAMES}
     assert all(x["attention"] == {"layers": 1, "heads": 2} for x in shown.values())
-    assert {name for name, x in shown.items() if "saliency" in x} == {
-        "classifier",
-        "inference",
-        "ranker",
-    }
+    with_saliency = {name for name, x in shown.items() if "saliency" in x}
+    assert with_saliency == {"classifier", "inference", "ranker"}
     monkeypatch.setattr("bert_keras.serving.explain.MOST_TOKENS", 4)
     for path in ("/saliency/classifier", "/attention/classifier"):
         assert ask(path, row=["a b"]).status_code == 200
-        refused = ask(path, row=["a b c"])
-        assert refused.status_code == 413 and "at most 4 tokens" in refused.json()["error"]
+        assert is_refused(session, 413, "at most 4 tokens", path, row=["a b c"])
 
 
 def test_ranking_needs_a_single_score_and_truncation_can_be_turned_off():
@@ -260,9 +268,8 @@ def test_ranking_needs_a_single_score_and_truncation_can_be_turned_off():
     preprocessor = tiny_preprocessor(max_length=6)
     long = bert_keras.LongTextClassifier(tiny_backbone(), 2, preprocessor, num_windows=2)
     tasks = {"scores": tiny_classifier(**options), "long": long}
-    with serving(tasks) as address, httpx.Client(base_url=address, timeout=60) as session:
-        refused = session.post("/rerank", json={"query": "a", "texts": ["b"]})
-        assert refused.status_code == 422 and "a single score" in refused.json()["error"]
+    with asking(tasks) as session:
+        assert is_refused(session, 422, "a single score", "/rerank", query="a", texts=["b"])
         found = session.post("/saliency/scores", json={"row": ["a"], "target": "2"}).json()
         [scores] = session.post("/answers/scores", json={"rows": [["a"]]}).json()
         assert found["logit"] == pytest.approx(scores["scores"][2], abs=1e-5)
@@ -327,10 +334,7 @@ def test_ranking_needs_a_single_score_and_truncation_can_be_turned_off():
     ],
 )  # fmt: skip
 def test_an_error_names_the_wrong_field(session, path, body, status, words):
-    response = session.post(path, json=body)
-    assert response.status_code == status
-    assert words in response.json()["error"]
-    assert "Traceback" not in response.text
+    assert is_refused(session, status, words, path, **body)
 
 
 def test_any_text_gets_an_answer_and_the_page_loads_no_foreign_script(session):
@@ -398,12 +402,11 @@ def test_texts_are_compared_by_the_models_similarity():
     options = {"normalize": False, "similarity": "euclidean"}
     embedder = bert_keras.TextEmbedder(tiny_backbone(), tiny_preprocessor(), **options)
     wanted = embedder.similarities(*map(embedder.embed, (TEXTS[:1], TEXTS[1:])))[0]
-    with serving({"x": embedder}) as address, httpx.Client(base_url=address) as session:
+    with asking({"x": embedder}) as session:
         inputs = {"inputs": {"source_sentence": TEXTS[0], "sentences": TEXTS[1:]}}
         for path in ("/similarity", "/models/x"):
             close(session.post(path, json=inputs).json(), wanted)
-        refused = session.post("/rerank", json={"query": TEXTS[0], "texts": TEXTS[1:]})
-        assert refused.status_code == 422 and "x (embed)" in refused.json()["error"]
+        assert is_refused(session, 422, "x (embed)", "/rerank", query=TEXTS[0], texts=TEXTS[1:])
 
 
 @pytest.fixture(scope="module")
@@ -431,25 +434,23 @@ def test_a_key_is_required_except_for_health_checks(guarded, authorization, stat
 
 def test_a_task_of_the_user_is_served_with_its_options():
     grader = guide_to_tasks().Grader(tiny_backbone(), tiny_preprocessor(), num_grades=3)
-    with serving({"grader": grader}) as address, httpx.Client(base_url=address) as client:
-        [described] = client.get("/answers").json()
+    with asking({"grader": grader}) as session:
+        [described] = session.get("/answers").json()
         wanted = {"method": "grade", "fields": ["text"], "options": ["confidence"]}
         assert described | wanted == described
-        body = {"rows": TEXTS, "confidence": 0.4}
-        found = client.post("/answers/grader", json=body).json()
-        assert found == grader.grade(TEXTS, confidence=0.4)
-        for wrong, message in (({"confidence": -1}, "from 0"), ({"top_k": 2}, "takes confidence")):
-            response = client.post("/answers/grader", json={"rows": TEXTS, **wrong})
-            assert response.status_code == 422 and message in response.json()["error"]
+        path, body = "/answers/grader", {"rows": TEXTS, "confidence": 0.4}
+        assert session.post(path, json=body).json() == grader.grade(TEXTS, confidence=0.4)
+        assert is_refused(session, 422, "from 0", path, rows=TEXTS, confidence=-1)
+        assert is_refused(session, 422, "takes confidence", path, rows=TEXTS, top_k=2)
 
 
 def test_a_model_starts_whatever_its_rows_need():
     pairs = tiny_classifier(preprocessor=tiny_preprocessor(truncation="only_second"))
     spans = bert_keras.ZeroShotTagger(tiny_backbone(), tiny_preprocessor(), max_width=3)
-    with serving({"pairs": pairs, "spans": spans}) as address, httpx.Client() as session:
-        for name, row, options in (("pairs", ["a", "b"], {}), ("spans", ["a"], {"labels": ["b"]})):
-            body = {"rows": [row], **options}
-            assert session.post(f"{address}/answers/{name}", json=body).status_code == 200
+    bodies = {"pairs": {"rows": [["a", "b"]]}, "spans": {"rows": [["a"]], "labels": ["b"]}}
+    with asking({"pairs": pairs, "spans": spans}) as session:
+        for name, body in bodies.items():
+            assert session.post(f"/answers/{name}", json=body).status_code == 200
 
 
 class Slow:
@@ -479,13 +480,11 @@ class Slow:
 
 def test_a_poisoned_text_fails_alone_and_leaks_nothing_about_the_code():
     with (
-        serving({"slow": Slow(0.01)}, wait=0.1) as address,
-        httpx.Client() as session,
+        asking({"slow": Slow(0.01)}, wait=0.1) as session,
         futures.ThreadPoolExecutor(3) as threads,
     ):
-        found = list(
-            threads.map(lambda x: session.post(address, json={"inputs": x}), ("a", "poison", "b"))
-        )
+        bodies = [{"inputs": text} for text in ("a", "poison", "b")]
+        found = list(threads.map(lambda body: session.post("/", json=body), bodies))
         assert [x.status_code for x in found] == [200, 500, 200]
         assert "secret" not in found[1].text
 
@@ -649,18 +648,14 @@ async def test_clients_take_turns_though_one_of_them_asks_for_many_texts():
     batcher = Batcher(echo := Echo(may_go=False), max_batch=8, wait=0)
     many = asyncio.create_task(batcher.ask("key", [("aaaa",)] * 99, "greedy"))
     await asyncio.sleep(0)
-    few = [
-        asyncio.create_task(batcher.ask(key, [(client,)], client))
-        for client, key in (("b", "key"), ("c", "another"))
-    ]
+    few = [batcher.ask(key, [(name,)], name) for name, key in (("b", "key"), ("c", "another"))]
+    few = [asyncio.create_task(answer) for answer in few]
     echo.go.set()
     await asyncio.gather(*few, many)
     await batcher.close()
-    batches = echo.batches
     # The first batch may have begun before the others asked. Each then gets its turn.
-    assert ("another", ["c"]) in batches[:4]
-    assert any("b" in rows for _, rows in batches[:4])
-    beside = next(rows for _, rows in batches if "b" in rows)
+    assert ("another", ["c"]) in echo.batches[:4]
+    [beside] = [rows for _, rows in echo.batches[:4] if "b" in rows]
     assert beside.count("aaaa") <= 2
 
 
@@ -741,7 +736,7 @@ def test_a_small_body_is_read_before_it_is_refused():
     async def send(message):
         events.append(message.get("status", "body"))
 
-    settings = types.SimpleNamespace(api_keys=("key",), max_body=100, deadline=1)
+    settings = Settings(api_keys=("key",), max_body=100, deadline=1)
     scope = {"type": "http", "method": "POST", "path": "/embed", "headers": []}
     asyncio.run(Guard(None, settings, lambda *_: None)(scope, receive, send))
     assert events == ["read", "read", "read", 401, "body"]
@@ -867,11 +862,9 @@ def test_the_manifest_for_kubernetes_names_what_the_server_has(session):
     assert container["ports"] == [{"name": port["targetPort"], "containerPort": defaults["port"]}]
     for name in ("startupProbe", "readinessProbe", "livenessProbe"):
         probe = container[name]["httpGet"]
-        assert probe["port"] == port["targetPort"]
-        assert (
-            session.get(probe["path"]).status_code == session.head(probe["path"]).status_code == 200
-        )
-        assert probe["path"] in OPEN
+        assert probe["port"] == port["targetPort"] and probe["path"] in OPEN
+        for ask in (session.get, session.head):
+            assert ask(probe["path"]).status_code == 200
     flags = dict(x[2:].split("=") for x in container["args"] if x.startswith("--"))
     assert flags.keys() <= defaults.keys()
     assert int(flags["deadline"]) + 1 < template["spec"]["terminationGracePeriodSeconds"]
@@ -882,10 +875,12 @@ def test_the_manifest_for_kubernetes_names_what_the_server_has(session):
     assert all(x.startswith(mounted["mountPath"]) for x in sources) and len(sources) == 2
 
 
+def example(name):
+    return yaml.safe_load((EXAMPLES / name).read_text(encoding="utf-8"))
+
+
 def test_prometheus_asks_for_the_metrics_that_are_listed(session):
-    [job] = yaml.safe_load((EXAMPLES / "prometheus.yaml").read_text(encoding="utf-8"))[
-        "scrape_configs"
-    ]
+    [job] = example("prometheus.yaml")["scrape_configs"]
     session.post("/embed", json={"inputs": "a"})
     families = text_string_to_metric_families(session.get(job["metrics_path"]).text)
     found = {}
@@ -912,7 +907,7 @@ def test_a_client_behind_a_proxy_is_the_one_that_the_proxy_names(monkeypatch):
             httpx.post(address, json={"inputs": "a"}, headers=headers).raise_for_status()
     assert clients == ["127.0.0.1", "192.0.2.7"]
     assert "X-Forwarded-For $remote_addr;" in (EXAMPLES / "nginx.conf").read_text(encoding="utf-8")
-    replicas = yaml.safe_load((EXAMPLES / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    replicas = example("compose.yaml")["services"]
     assert replicas["server"]["environment"]["FORWARDED_ALLOW_IPS"] == "*"
 
 
@@ -990,16 +985,15 @@ def test_a_preset_is_served_as_a_program_where_that_is_faster(
 def test_an_exported_program_is_served_but_has_no_instruments(exported):
     program = serve.loaded(exported)
     assert isinstance(program, runtime.ExportedTask)
-    with serving({"filler": program}) as address, httpx.Client(base_url=address) as session:
+    with asking({"filler": program}) as session:
         [described] = session.get("/answers").json()
         assert described["instruments"] == {}
-        refused = session.post("/attention/filler", json={"row": ["a"]})
-        assert refused.status_code == 422 and "neither" in refused.json()["error"]
+        assert is_refused(session, 422, "neither", "/attention/filler", row=["a"])
         body = {"rows": [["a [MASK] b"], ["[MASK]"]], "top_k": 3}
         found = session.post("/answers/filler", json=body).json()
         expected = program.fill_mask(["a [MASK] b", "[MASK]"], top_k=3)
         assert _rounded(found) == _rounded(expected)
-        found = client(address, "filler").fill_mask("a [MASK] b", top_k=3)
+        found = client(session.base_url, "filler").fill_mask("a [MASK] b", top_k=3)
         assert [x.token for x in found] == [VOCABULARY.index(x) for x, _ in expected[0][0]]
         [found] = session.post("/tokens/filler", json={"inputs": "a"}).json()
         assert [x["text"] for x in found] == ["[CLS]", "a", "[SEP]"]

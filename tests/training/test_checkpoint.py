@@ -8,7 +8,7 @@ import signal
 import keras
 import numpy as np
 import pytest
-from checks import assert_same_structure_close, to_numpy
+from checks import assert_same_structure_close, refused, to_numpy
 from killed_run import in_a_process
 
 import bert_keras
@@ -57,12 +57,8 @@ class KillAt(keras.callbacks.Callback):
 
 def make_model(seed=0, **optimizer):
     keras.utils.set_random_seed(seed)
-    layers = [
-        keras.layers.Dense(6, activation="tanh"),
-        Dropout(0.4),
-        keras.layers.BatchNormalization(),
-        keras.layers.Dense(2),
-    ]
+    first, last = keras.layers.Dense(6, activation="tanh"), keras.layers.Dense(2)
+    layers = [first, Dropout(0.4), keras.layers.BatchNormalization(), last]
     model = keras.Sequential([keras.Input((5,)), *layers])
     schedule = WarmupDecay(1e-2, STEPS * EPOCHS)
     options = {"gradient_accumulation_steps": 2, **optimizer}
@@ -161,19 +157,21 @@ def saved(folder, settings=None):
     return folder / "step_00000007"
 
 
-def test_other_settings_are_refused_and_named(tmp_path):
+def test_other_settings_and_those_out_of_range_are_refused(tmp_path):
     saved(tmp_path, {"batch_size": 64, "seed": 0})
     with pytest.raises(ValueError, match="batch_size: 64, now 32"):
         TrainingCheckpoint(tmp_path, settings={"batch_size": 32, "seed": 0})
     assert TrainingCheckpoint(tmp_path, settings={"batch_size": 64, "seed": 0}).step == 7
+    for arguments in ({"every": 0}, {"keep": 0}):
+        with pytest.raises(ValueError, match="an int from 1"):
+            TrainingCheckpoint(tmp_path, **arguments)
 
 
-@pytest.mark.parametrize("name", ["variables.npz", "state.json"])
+@refused(("variables.npz", ".*damaged"), ("state.json", ".*damaged"), prefix="{name}")
 def test_a_damaged_checkpoint_is_an_error_that_names_the_file(tmp_path, name):
     path = saved(tmp_path) / name
     os.truncate(path, path.stat().st_size - 40)
-    with pytest.raises(ValueError, match=f"{name}.*damaged"):
-        TrainingCheckpoint(tmp_path).restore(one_layer())
+    TrainingCheckpoint(tmp_path).restore(one_layer())
 
 
 def test_another_model_is_refused_and_not_changed(tmp_path):
@@ -186,10 +184,9 @@ def test_another_model_is_refused_and_not_changed(tmp_path):
     np.testing.assert_array_equal(to_numpy(model.weights[0]), before)
 
 
-def test_leftovers_of_a_killed_run_are_removed(tmp_path):
+def test_leftovers_of_a_killed_run_are_removed(write, tmp_path):
     saved(tmp_path)
-    (tmp_path / "step_00000008").mkdir()
-    (tmp_path / "step_00000008" / ".variables.npz.1.partial").write_bytes(b"half")
+    write("step_00000008/.variables.npz.1.partial", b"half")
     assert TrainingCheckpoint(tmp_path).step == 7
     assert [path.name for path in tmp_path.iterdir()] == ["step_00000007"]
 
@@ -205,12 +202,6 @@ def test_a_checkpoint_is_not_read_after_a_kill_while_it_was_replaced(tmp_path, m
         saved(tmp_path)
     assert TrainingCheckpoint(tmp_path).step == 0
     assert not os.listdir(tmp_path)
-
-
-@pytest.mark.parametrize("arguments", [{"every": 0}, {"keep": 0}])
-def test_arguments_out_of_range_are_refused(tmp_path, arguments):
-    with pytest.raises(ValueError, match="an int from 1"):
-        TrainingCheckpoint(tmp_path, **arguments)
 
 
 # Each objective of pretraining
@@ -273,14 +264,9 @@ def test_every_objective_resumes_from_a_checkpoint(documents_of_letters, tmp_pat
         return task
 
     def batches(start):
-        return PretrainingBatches(
-            folder,
-            4,
-            Masking(**masking),
-            start_step=start,
-            has_next_sentence=objective in (NEXT, "sentence_order"),
-            input_names=made[-1].backbone.input_names,
-        )
+        options = {"has_next_sentence": objective in (NEXT, "sentence_order")}
+        options |= {"start_step": start, "input_names": made[-1].backbone.input_names}
+        return PretrainingBatches(folder, 4, Masking(**masking), **options)
 
     options = {"make": make, "batches": batches, "epochs": 2}
     whole, weights = run(tmp_path, **options)

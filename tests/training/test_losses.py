@@ -7,11 +7,7 @@ import torch
 from checks import compute, made_again, to_numpy
 from torch.nn import functional
 
-from bert_keras.training.losses import (
-    SigmoidCrossentropy,
-    SpanCrossentropy,
-    SparseCrossentropy,
-)
+from bert_keras.training.losses import SigmoidCrossentropy, SpanCrossentropy, SparseCrossentropy
 
 pytestmark = pytest.mark.once
 

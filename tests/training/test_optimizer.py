@@ -65,8 +65,7 @@ def make_gradients(num_steps, scale=1.0):
 def train(optimizer, gradients, variables=None):
     """Applies the gradients of each step to variables that begin at `VALUES`; returns them."""
     variables = make_variables() if variables is None else variables
-    if not optimizer.built:
-        optimizer.build(variables)
+    optimizer.build(variables)
     if keras.backend.backend() == "jax":
         train_on_jax(optimizer, gradients, variables)
         gradients = []
@@ -91,14 +90,17 @@ def train_on_jax(optimizer, gradients, variables):
             variable.assign(value)
 
 
+def torch_adamw(values, undecayed, rate=1.0):
+    """Returns parameters and the torch.optim.AdamW of them, one group per parameter."""
+    parameters = [torch.nn.Parameter(torch.tensor(value)) for value in values]
+    decays = [0.0 if i in undecayed else 0.01 for i in range(len(values))]
+    groups = [{"params": [p], "weight_decay": x} for p, x in zip(parameters, decays, strict=True)]
+    return parameters, torch.optim.AdamW(groups, lr=rate, eps=1e-6)
+
+
 def train_torch(gradients, rates, factors):
-    """The same by torch.optim.AdamW, one group per variable."""
-    parameters = [torch.nn.Parameter(torch.tensor(value)) for value in VALUES]
-    groups = [
-        {"params": [p], "weight_decay": 0.0 if i in UNDECAYED else 0.01}
-        for i, p in enumerate(parameters)
-    ]
-    optimizer = torch.optim.AdamW(groups, lr=1.0, eps=1e-6)
+    """The same by torch.optim.AdamW."""
+    parameters, optimizer = torch_adamw(VALUES, UNDECAYED)
     for step_gradients, rate in zip(gradients, rates, strict=True):
         for i, (parameter, gradient) in enumerate(zip(parameters, step_gradients, strict=True)):
             parameter.grad = torch.tensor(gradient)
@@ -156,14 +158,11 @@ def test_variables_whose_paths_are_excluded_do_not_decay():
     assert_all_close(train(optimizer, [ZEROS]), expected, atol=0)
 
 
-def test_the_first_matching_multiplier_is_used():
+def test_the_first_matching_multiplier_is_used_and_one_without_matches_gets_a_warning():
     optimizer = AdamW(1.0, learning_rate_multipliers=[("kernel", 0.0), ("head", 1.0)])
     after = train(optimizer, make_gradients(1))
     np.testing.assert_array_equal(after[7], VALUES[7])
     assert np.all(after[8] != VALUES[8])
-
-
-def test_a_multiplier_that_matches_nothing_gets_a_warning():
     with pytest.warns(UserWarning, match="layer_7"):
         AdamW(1.0, learning_rate_multipliers=[("layer_7/", 0.5)]).build(make_variables())
 
@@ -285,16 +284,8 @@ def fitted(optimizer, epochs=1, batch_size=2, model=None, **options):
 
 def train_tied_by_torch(num_steps, rate, batches):
     """The same model and training in plain torch."""
-    rng = np.random.default_rng(3)
-    table, kernel, bias = (
-        torch.nn.Parameter(torch.tensor(rng.normal(size=shape, scale=0.5).astype("float32")))
-        for shape in [(7, 4), (4, 4), (4,)]
-    )
-    groups = [
-        {"params": [table, kernel], "weight_decay": 0.01},
-        {"params": [bias], "weight_decay": 0.0},
-    ]
-    optimizer = torch.optim.AdamW(groups, lr=rate, eps=1e-6)
+    values = make_tied_model("sgd").get_weights()
+    (table, kernel, bias), optimizer = torch_adamw(values, [2], rate)
     tokens = torch.tensor(TOKENS)
     for step in range(num_steps):
         batch = tokens[batches[step % len(batches)]]

@@ -167,8 +167,7 @@ def test_a_loss_is_its_formula(name):
 
 @pytest.mark.each_backend
 def test_maxsim_is_the_sum_of_each_token_s_best_match():
-    queries, documents = VECTORS[:2], VECTORS[2:].copy()
-    queries, documents = queries.copy(), documents
+    queries, documents = VECTORS[:2].copy(), VECTORS[2:].copy()
     queries[1, 3] = documents[0, 1] = documents[2, 2:] = 0
     expected = [
         [sum(max(q @ d for d in doc if d.any()) for q in query if q.any()) for doc in documents]
