@@ -182,15 +182,9 @@ def test_thresholds_are_tuned_on_other_examples_than_those_reported(run, monkeyp
     for part in ("train", "dev", "test"):
         rows = [(f"{part} text {i}", label, f"id{i}") for i, label in enumerate(labels)]
         write(f"goemotions/{part}.tsv", rows)
-    asked, classify = [], bert_keras.TextClassifier.classify
-
-    def counted(self, texts, **options):
-        asked.extend([texts] if isinstance(texts, str) else texts)
-        return classify(self, texts, **options)
-
-    monkeypatch.setattr(bert_keras.TextClassifier, "classify", counted)
+    calls = counted(monkeypatch, bert_keras.TextClassifier, "classify")
     results, _, output = run(TEXTS, data_dir="goemotions")
-    assert asked.count("test text 0") == 1
+    assert ["test text 0" in texts for _, texts in calls].count(True) == 1
     starts = ("", "test_", "test_tuned_")
     assert set(results) == {f"{x}{a}_f1" for x in starts for a in ("macro", "micro")}
     thresholds = read_json(output / "thresholds.json")
@@ -494,27 +488,19 @@ def test_an_undefined_score_is_null_and_never_the_best():
 # Long texts
 
 
-def test_long_texts_are_read_in_windows(run):
+def test_long_texts_are_read_in_windows_and_those_without_labels_predicted(run):
+    files = {}
     for part in ("train", "dev"):
-        rows = [(f"{i % 2} review {i} of {part} " * (1 + i), i % 2) for i in range(20)]
-        write(f"reviews/{part}.tsv", [("text", "label"), *rows])
+        rows = [(f"{i % 2} review {i} of {part} " * (1 + i), "yn"[i % 2]) for i in range(20)]
+        files[f"{part}_file"] = write(f"reviews/{part}.tsv", [("document", "answer"), *rows])
+    files["test_file"] = write("test.tsv", ["document", *(text for text, _ in rows[:3])])
     options = {"combine": "max", "truncation": "tail", "stride": 10, "num_windows": 3}
-    files = {"train_file": "reviews/train.tsv", "dev_file": "reviews/dev.tsv"}
-    results, printed, output = run(LONG, **files, max_length=16, sample=12, **options)
+    sizes = {"columns": "document", "label_column": "answer", "max_length": 16, "sample": 12}
+    results, printed, output = run(LONG, **files, **sizes, **options)
     assert "accuracy" in results and "--sample cut the dev set from 20 to 12" in printed
     model = keras.models.load_model(output / "model.keras")
     config = {**model.get_config(), "truncation": model.preprocessor.truncation}
     assert {name: config[name] for name in options} == options
-
-
-def test_long_texts_without_labels_are_predicted(run):
-    rows = [(f"some text {i} " * 9, "yes" if i % 2 else "no") for i in range(20)]
-    files = {
-        "train_file": write("train.tsv", [("document", "answer"), *rows]),
-        "test_file": write("test.tsv", ["document", *(text for text, _ in rows[:3])]),
-    }
-    columns = {"columns": "document", "label_column": "answer"}
-    results, _, output = run(LONG, **files, **columns, max_length=16)
     assert "test_accuracy" not in results
     answers = read_lines(output / "test_predictions.jsonl")
     assert [set(json.loads(answer)) for answer in answers] == [{"label", "probabilities"}] * 3
@@ -645,9 +631,8 @@ def squad(*contexts):
         rows = []
         for question, answer in questions:
             row = {"id": f"{number}", "question": question, "is_impossible": answer is None}
-            is_known = isinstance(answer, str)
-            start = context.index(answer) if is_known else 0
-            row["answers"] = [{"text": answer, "answer_start": start}] if is_known else []
+            known = [answer] if isinstance(answer, str) else []
+            row["answers"] = [{"text": x, "answer_start": context.index(x)} for x in known]
             rows.append(row)
             number += 1
         paragraphs.append({"context": context, "qas": rows})
@@ -656,7 +641,7 @@ def squad(*contexts):
 
 def six_questions(version):
     """Returns six questions on one context; in version 2 every second one is impossible."""
-    answers = [None if version == 2 and number % 2 else "anna" for number in range(6)]
+    answers = ["anna", None if version == 2 else "anna"] * 3
     return squad(["anna lives in rome.", *(("who lives in rome?", answer) for answer in answers)])
 
 
@@ -668,9 +653,9 @@ CHINESE = "安娜住在羅馬，她喜歡羅馬的冬天"
 
 
 def counted(monkeypatch, owner, name):
-    """Returns a list that gets an entry for each call of a function of `owner`."""
+    """Returns a list that gets the arguments of each call of a method of `owner`."""
     calls, function = [], getattr(owner, name)
-    monkeypatch.setattr(owner, name, lambda *a, **b: calls.append(name) or function(*a, **b))
+    monkeypatch.setattr(owner, name, lambda *a, **b: calls.append(a) or function(*a, **b))
     return calls
 
 

@@ -131,14 +131,13 @@ def test_empty_texts_empty_batches_and_views_are_packed(rows, expected):
     assert pack(*rows, max_length=8)["token_ids"].tolist() == expected
 
 
+OF_ROBERTA = [[0, 7, 8, 2, 2, 5, 2, 1, 1], [0, 9, 2, 2, 6, 6, 6, 6, 2]]
+
+
 @pytest.mark.parametrize(
     ("rows", "layout", "expected"),
     [
-        (
-            ([[7, 8], [9]], [[5], [6] * 5]),
-            ROBERTA,
-            [[0, 7, 8, 2, 2, 5, 2, 1, 1], [0, 9, 2, 2, 6, 6, 6, 6, 2]],
-        ),
+        (([[7, 8], [9]], [[5], [6] * 5]), ROBERTA, OF_ROBERTA),
         (([[7]],), ROBERTA, [[0, 7, 2]]),
         (([[3]], [[4]]), Layout((8, 9), (7,), (), 1), [[8, 9, 3, 7, 4]]),
     ],

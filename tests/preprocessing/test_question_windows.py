@@ -15,12 +15,8 @@ from bert_keras.preprocessing.question_windows import QuestionWindows
 pytestmark = pytest.mark.once
 
 LETTERS = "abcdefgh"
-VOCABULARY = [
-    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
-    *LETTERS,
-    *("##" + letter for letter in LETTERS),
-    *"東京タワーüı.",
-]
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *"東京タワーüı."]
+VOCABULARY += ["##" + letter for letter in LETTERS]
 
 
 def preprocessor(max_length=12, **options):
@@ -69,16 +65,10 @@ def test_the_windows_equal_those_of_hugging_faces_tokenizer():
     theirs = transformers.BertTokenizer(vocab=vocabulary)
     question, context = "a b c", "abc defg h " * 7
     ours = windows_of([question], [context], max_length=16, stride=4)
-    encoded = theirs(
-        question,
-        context,
-        max_length=16,
-        truncation="only_second",
-        # They count the overlap: 16 - 3 - 3 tokens of context a window, one every 4.
-        stride=6,
-        return_overflowing_tokens=True,
-        padding="max_length",
-    )
+    options = {"max_length": 16, "truncation": "only_second", "padding": "max_length"}
+    # They count the overlap: 16 - 3 - 3 tokens of context a window, one every 4.
+    options |= {"stride": 6, "return_overflowing_tokens": True}
+    encoded = theirs(question, context, **options)
     packed = ours.inputs(np.arange(len(ours)), 16)
     names = {"token_ids": "input_ids", "segment_ids": "token_type_ids"}
     for name, array in packed.items():
