@@ -9,11 +9,10 @@ import ml_dtypes
 
 from bert_keras.checks import check_choice, check_int
 from bert_keras.engine.atomic_files import replacing_files, write_json
-from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.export import keras_hub_tokenizer as tokenizers
 from bert_keras.presets.assign import by_path, head_weights, warn
+from bert_keras.presets.formats import checkpoint as base
 from bert_keras.presets.formats import keras_hub as names
-from bert_keras.presets.formats.checkpoint import POOLER, counterpart, tensors_of, written_config
 from bert_keras.presets.model_card import write_card
 from bert_keras.presets.name_map import expand
 from bert_keras.presets.safetensors_io import weights_files
@@ -33,16 +32,15 @@ def export_to_keras_hub(model, folder):
     Raises:
         ValueError: the model is quantized, or KerasHub has no model with equal numbers.
     """
-    check_not_quantized(model)
-    model = model.without_adapters()
+    model = base.merged(model)
     backbone = getattr(model, "backbone", model)
     task = None if backbone is model else model
-    record, head = counterpart(model, _THERE, "KERAS_HUB")
+    record, head = base.counterpart(model, _THERE, "KERAS_HUB")
     preprocessor = getattr(task, "preprocessor", None)
     family, files = _family(record, preprocessor), {}
     class_name = family + ("Backbone" if head is None else head.architecture[0])
     config = {"dtype": keras.dtype_policies.serialize(backbone.dtype_policy)}
-    config |= written_config(record, backbone, _THERE)
+    config |= base.written_config(record, backbone, _THERE)
     advice = f"{_THERE} needs it. Use `save_to_preset` or `export_to_huggingface`."
     check_int("num_segments", config.get("num_segments", 2), 2, advice=advice)
     configs = {"config.json": _serialized(f"{family}Backbone", config)}
@@ -106,7 +104,7 @@ def _serialized(class_name, config):
 def _backbone_tensors(record, backbone, task):
     rows = expand(record.rows, names.KINDS, record.counts, backbone)
     variables = by_path(backbone.weights)
-    left_out = [p for p in variables if p not in rows and p.startswith(POOLER)]
+    left_out = [p for p in variables if p not in rows and p.startswith(base.POOLER)]
     if left_out and task is None:
         warn(f"{_THERE} has no place for {left_out}, which are left out: it has no pooler here.")
     written = {path: variable for path, variable in variables.items() if path not in left_out}
@@ -116,7 +114,7 @@ def _backbone_tensors(record, backbone, task):
 
 def _tensors(variables, rows, backbone):
     """Returns the variables' values as KerasHub's arrays, by their paths in a weights file."""
-    found = tensors_of(variables, rows, _THERE, "Use `save_to_preset`.", backbone.num_heads)
+    found = base.tensors_of(variables, rows, _THERE, "Use `save_to_preset`.", backbone.num_heads)
     # HDF5 has no bfloat16.
     return {
         names.without_first(name): x.astype("float32") if x.dtype == ml_dtypes.bfloat16 else x

@@ -331,17 +331,19 @@ class BuiltModel(ExportMixin, AtomicTrainStep, keras.Model):
         path = pathlib.Path(filepath)
         if "://" in str(filepath):
             super().save_weights(filepath, overwrite, max_shard_size)
-        elif _may_write(filepath, overwrite) and not is_one:
+        elif not _may_write(filepath, overwrite):
+            return
+        elif is_one:
+            weights = _WeightsFile()
+            super().save_weights(weights)
+            with replacing(filepath) as temporary, open(temporary, "wb") as file:
+                file.write(weights.getbuffer())
+        else:
             shards = f"{glob.escape(path.name.split('.')[0])}_*.weights.h5"
             stale = [shard.name for shard in path.parent.glob(shards)]
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing_files(path.parent, stale, index=path.name) as new:
                 super().save_weights(str(new / path.name), True, max_shard_size)
-        elif _may_write(filepath, overwrite):
-            weights = _WeightsFile()
-            super().save_weights(weights)
-            with replacing(filepath) as temporary, open(temporary, "wb") as file:
-                file.write(weights.getbuffer())
 
     # Layers
 

@@ -238,12 +238,14 @@ def test_weights_alone_are_whole_or_as_they_were(tmp_path):
 
 
 @pytest.mark.parametrize("answer", ["n", "y"])
-def test_overwrite_false_asks_as_keras_does(tmp_path, monkeypatch, answer):
-    monkeypatch.setattr("builtins.input", lambda *_: answer)
+def test_overwrite_false_asks_once_as_keras_does(tmp_path, monkeypatch, answer):
+    questions = []
+    monkeypatch.setattr("builtins.input", lambda text: questions.append(text) or answer)
     for name, write in (("x.keras", "save"), ("x.weights.h5", "save_weights")):
         (tmp_path / name).write_text("old")
         getattr(tiny_backbone(), write)(tmp_path / name, overwrite=False)
         assert ((tmp_path / name).read_bytes() == b"old") == (answer == "n")
+    assert len(questions) == 2
 
 
 def test_checkpoints_by_keras_s_callback_are_whole_too(tmp_path):

@@ -30,6 +30,7 @@ import keras
 
 from bert_keras.checks import check_number, check_settings
 from bert_keras.engine.atomic_files import reading, replacing_files, requiring, write_json
+from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.engine.size_limit import parameter_budget
 from bert_keras.presets.assign import arrays_of, assign, by_path, head_weights
 from bert_keras.presets.families import RECORDS, head_class_name, record_of
@@ -326,6 +327,12 @@ class Checkpoint(Preset):
         """Returns the width of a head's last layer, or `None` for a head with several such."""
         name, transform = found.names.get("head/dense/kernel", (None, None))
         return name and transformed_shape(self.tensors.shapes[name], transform)[-1]
+
+
+def merged(model):
+    """Returns a model as a folder holds it, with merged adapters; refuses a quantized one."""
+    check_not_quantized(model)
+    return model.without_adapters()
 
 
 def counterpart(model, library, of_format="HUGGING_FACE"):

@@ -12,10 +12,9 @@ import tokenizers
 
 from bert_keras.checks import check_choice, check_int, check_settings
 from bert_keras.engine.atomic_files import read_json
-from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import arrays_of, assign, head_weights
 from bert_keras.presets.families import has_head_of
-from bert_keras.presets.formats.checkpoint import counterpart, write_folder, written_config
+from bert_keras.presets.formats.checkpoint import counterpart, merged, write_folder, written_config
 from bert_keras.presets.formats.huggingface import KINDS, HuggingFaceFolder, backbone_tensors
 from bert_keras.presets.name_map import expand, transformed
 from bert_keras.presets.resolve import HUGGING_FACE, download
@@ -225,8 +224,7 @@ def write(task, folder):
     Raises:
         ValueError: the encoder's family has no counterpart in transformers.
     """
-    check_not_quantized(task)
-    task = task.without_adapters()
+    task = merged(task)
     backbone, tokenizer = task.backbone, task.tokenizer
     record, _ = counterpart(backbone, "GLiNER")
     encoder = {"model_type": next(iter(record.names)), **written_config(record, backbone, "GLiNER")}

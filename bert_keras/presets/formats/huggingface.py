@@ -13,7 +13,6 @@ import numpy as np
 from bert_keras.answers.prompts import check_prompts
 from bert_keras.checks import check_choice, check_settings
 from bert_keras.engine.atomic_files import read_json, reading
-from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import by_path, head_weights, warn
 from bert_keras.presets.families import RECORDS, has_head_of
 from bert_keras.presets.families.record import TASKS
@@ -259,8 +258,7 @@ def export_to_huggingface(model, folder, described=None, write_settings=None):
     Raises:
         ValueError: transformers does not support the family, the task, its head or the activation.
     """
-    check_not_quantized(model)
-    model = model.without_adapters()
+    model = base.merged(model)
     backbone = getattr(model, "backbone", model)
     task, described = None if backbone is model else model, described or model
     tokenizer = copy.copy(getattr(described, "tokenizer", None))

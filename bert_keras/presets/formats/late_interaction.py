@@ -12,7 +12,6 @@ https://www.sbert.net.
 """
 
 import string
-from pathlib import Path
 
 import tokenizers
 
@@ -178,11 +177,11 @@ def write(folder, task, layout):
     """Writes the settings of a `MultiVectorEmbedder` into the folder of its weights.
 
     Args:
-        folder: path of an existing folder.
+        folder: `Path` of an existing folder.
         task: a `MultiVectorEmbedder`.
         layout: one of `LAYOUTS`.
     """
-    folder, longest = Path(folder), longest_text(task)
+    longest = longest_text(task)
     if layout == "stanford":
         config = read_json(folder / "config.json")
         write_json(folder / "config.json", {**config, "architectures": [ARCHITECTURE]})

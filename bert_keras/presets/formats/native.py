@@ -14,10 +14,9 @@ import pathlib
 import keras
 
 from bert_keras.engine.atomic_files import read_json, requiring
-from bert_keras.engine.quantized import check_not_quantized
 from bert_keras.presets.assign import arrays_of, assign, by_path, head_weights
 from bert_keras.presets.families import has_head_of
-from bert_keras.presets.formats.checkpoint import Preset, weights_of, write_folder
+from bert_keras.presets.formats.checkpoint import Preset, merged, weights_of, write_folder
 from bert_keras.presets.safetensors_io import read_safetensors
 from bert_keras.tokenizers.tokenizer_files import TOKENIZER_FILES
 
@@ -150,13 +149,12 @@ def save_preset(model, folder):
         ValueError: the preprocessor's class is not registered, so it could not be loaded again; or
             the folder holds an exported task.
     """
-    check_not_quantized(model)
     if all((pathlib.Path(folder) / name).exists() for name in ("model.onnx", "runtime.py")):
         raise ValueError(
             "A preset goes into a folder of its own. Received: "
             f"{folder}, which holds an exported task. Name another folder."
         )
-    model = model.without_adapters()
+    model = merged(model)
     backbone = getattr(model, "backbone", model)
     config = backbone.get_config()
     # A preset holds a model to start from: neither `remat`, a setting of training, nor that the

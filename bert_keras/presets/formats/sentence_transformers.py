@@ -21,7 +21,6 @@ Reference: https://www.sbert.net/docs/sentence_transformer/usage/custom_models.h
 """
 
 import contextlib
-from pathlib import Path
 
 import numpy as np
 
@@ -300,14 +299,13 @@ def write_settings(folder, task):
     Their format is that of versions before 5, which all versions read.
 
     Args:
-        folder: path of an existing folder.
+        folder: `Path` of an existing folder.
         task: a `TextEmbedder`.
 
     Raises:
         ValueError: sentence-transformers does not have the pooling or the activation.
     """
     check_choice("pooling", task.pooling, _POOLINGS, "sentence-transformers has no others.")
-    folder = Path(folder)
     kinds = ["Transformer", "Pooling", *["Dense"] * bool(task.projection)]
     kinds += ["Normalize"] * task.normalize
     paths = ["", *(f"{number}_{kind}" for number, kind in enumerate(kinds[1:], 1))]
@@ -326,7 +324,7 @@ def write_settings(folder, task):
 
 def write_sparse_settings(folder, task):
     """Writes the files for sentence-transformers into the folder of a `SparseTextEmbedder`."""
-    folder, is_static = Path(folder), task.query_weights is not None
+    is_static = task.query_weights is not None
     activation = {ours: theirs for theirs, ours in _LOG_TWICE.items()}[task.log_twice]
     config = {"pooling_strategy": "max", "activation_function": activation}
     config["word_embedding_dimension"] = task.dim
@@ -382,7 +380,7 @@ def write_cross_encoder_settings(folder, task):
     """Writes the files for sentence-transformers, from 6, into the folder of a `Reranker`.
 
     Args:
-        folder: path of an existing folder.
+        folder: `Path` of an existing folder.
         task: a `Reranker` with prompts.
     """
     of_transformer = {
@@ -392,4 +390,4 @@ def write_cross_encoder_settings(folder, task):
     }
     config = {"model_type": "CrossEncoder", "activation_fn": hub.TORCH_NAMES[task.activation]}
     modules = {"": "sentence_transformers.base.modules.transformer.Transformer"}
-    late.write_module_files(Path(folder), of_transformer, {**_prompts_of(task), **config}, modules)
+    late.write_module_files(folder, of_transformer, {**_prompts_of(task), **config}, modules)
