@@ -45,6 +45,7 @@ COMPILED = ["bert_keras-torch", "bert_keras_compiled-torch"]
 REMAT = ["bert_keras_remat-tensorflow", "bert_keras_remat-torch"]
 FOR_TEXTS = ["hugging_face_sorted", "sentence_transformers", *OURS, *THEIRS, "onnx_runtime"]
 FOR_EPOCHS = ["hugging_face_random", *OURS]
+PIPELINE_TOO = [*OURS, "hugging_face"]
 FOR_ONE_TEXT = ["sentence_transformers", *OURS, "onnx_runtime"]
 PRECISIONS = ("bert_keras_float32", "bert_keras", "bert_keras_mixed")
 ATTENTION = ("bert_keras_explicit", "bert_keras_fused")
@@ -102,7 +103,7 @@ SUITES = {
     "smoke": [
         *jobs_of("train_step", "minilm", [(32, 32), (16, 128)], OURS),
         *jobs_of("text", "minilm", BATCHES, OURS, "hugging_face_sorted", num_texts=256, **SST2),
-        *jobs_of("text", "minilm", [(1, None)], OURS, "hugging_face_sorted", **ONE_TEXT),
+        *jobs_of("text", "minilm", [(1, None)], PIPELINE_TOO, "hugging_face_sorted", **ONE_TEXT),
         *jobs_of("inference", "narrow", [(8, 16)], OURS, batches=16),
         *jobs_of("train_step", "narrow", [(8, 16)], OURS, calls=10),
     ],
