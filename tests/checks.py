@@ -636,6 +636,21 @@ def refusals(*rows, of=None):
     return test
 
 
+def cases(*rows):
+    """Returns a decorator of a test that runs with the values of each row for its last arguments.
+
+    Args:
+        *rows: tuples, or objects of `pytest.param`.
+    """
+
+    def decorated(function):
+        names = [*inspect.signature(function).parameters]
+        first = getattr(rows[0], "values", rows[0])
+        return pytest.mark.parametrize(names[-len(first) :], rows)(function)
+
+    return decorated
+
+
 def refused(*rows, error=ValueError, prefix=""):
     """Returns a decorator of a test whose call with the values of each row raises an error.
 

@@ -1,6 +1,7 @@
 """Files that `train` and `tag` read, and answers of rows with different fields."""
 
 import pytest
+from checks import cases
 
 from bert_keras.cli.example_files import files_by_name
 from bert_keras.cli.text_rows import answers_to, rows_of_tagged
@@ -13,15 +14,12 @@ def test_the_words_of_tagged_sentences_are_rows(write):
     assert rows == [((["EU", "says"],), {"text": "EU says"}), ((["hi"],), {"text": "hi"})]
 
 
-@pytest.mark.parametrize(
-    ("names", "expected", "unread"),
-    [
-        ("train.txt valid.txt test.txt", ["train.txt", "valid.txt", "test.txt"], ""),
-        (".DS_Store .only.tsv.swp only.tsv", ["only.tsv", None, None], ""),
-        ("a-train.csv a-val.csv README", ["a-train.csv", "a-val.csv", None], ""),
-        ("train-0-of-2.parquet train-1-of-2.parquet validation-0-of-1.parquet",
-         ["train-0-of-2.parquet", "validation-0-of-1.parquet", None], "train-1-of-2.parquet"),
-    ],
+@cases(
+    ("train.txt valid.txt test.txt", ["train.txt", "valid.txt", "test.txt"], ""),
+    (".DS_Store .only.tsv.swp only.tsv", ["only.tsv", None, None], ""),
+    ("a-train.csv a-val.csv README", ["a-train.csv", "a-val.csv", None], ""),
+    ("train-0-of-2.parquet train-1-of-2.parquet validation-0-of-1.parquet",
+     ["train-0-of-2.parquet", "validation-0-of-1.parquet", None], "train-1-of-2.parquet"),
 )  # fmt: skip
 def test_the_files_of_a_folder_are_found_by_name(write, tmp_path, capsys, names, expected, unread):
     for name in names.split():

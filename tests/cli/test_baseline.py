@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from checks import cases
 
 from bert_keras import datasets
 from bert_keras.cli import baseline, example_files
@@ -17,17 +18,14 @@ def texts(labels, names):
 
 
 # By hand: Wilson's interval of 8 of 10 and of 10 of 10, Fisher's of r = 0.5 and of r = 1.
-@pytest.mark.parametrize(
-    ("value", "count", "is_correlation", "expected"),
-    [
-        (0.8, 10, False, (0.4901625, 0.9433178)),
-        (1.0, 10, False, (0.7224672, 1.0)),
-        (0.0, 10, False, (0.0, 0.2775328)),
-        (0.5, 28, True, (0.1560, 0.7358)),
-        (1.0, 28, True, (1.0, 1.0)),
-        (-1.0, 28, True, (-1.0, -1.0)),
-        (0.9, 3, True, (-1.0, 1.0)),
-    ],
+@cases(
+    (0.8, 10, False, (0.4901625, 0.9433178)),
+    (1.0, 10, False, (0.7224672, 1.0)),
+    (0.0, 10, False, (0.0, 0.2775328)),
+    (0.5, 28, True, (0.1560, 0.7358)),
+    (1.0, 28, True, (1.0, 1.0)),
+    (-1.0, 28, True, (-1.0, -1.0)),
+    (0.9, 3, True, (-1.0, 1.0)),
 )
 def test_the_interval_of_a_score(value, count, is_correlation, expected):
     found = baseline.Verdict("x", value, count, "texts", 0.0, "x", is_correlation).interval()
@@ -42,19 +40,16 @@ WORDS = SimpleNamespace(tags=[["NOUN", "VERB", "NOUN"], ["NOUN"]])
 CHOICES = datasets.MultipleChoiceExamples(["c", "d"], [["a", "b"], ["a", "b", "c", "d"]])
 
 
-@pytest.mark.parametrize(
-    ("name", "scores", "examples", "said"),
-    [
-        (TEXTS, {"accuracy": 0.9}, texts([0, 1, 1, 1], ("no", "yes")), "'yes' for"),
-        (TEXTS, {"accuracy": 0.9}, texts([0, 1, 1, 1], ()), "1 for every text gets"),
-        (TEXTS, {"micro_f1": 0.9}, texts([[1, 0], [1, 1]], ("x", "y")), "gets 0.800"),
-        (TEXTS, {"pearson": 0.9}, texts([0.5, 1.0], ()), "one score for all texts"),
-        ("token_classification", {"f1": 0.9}, SENTENCES, "on 2 entities"),
-        ("token_classification", {"accuracy": 0.9}, WORDS, "'NOUN' for every word gets 0.750"),
-        ("multiple_choice", {"accuracy": 0.9}, CHOICES, "guessing gets 0.375"),
-        ("question_answering", {"f1": 90.0}, QUESTIONS, "never answering gets 0.250"),
-        ("text_embedding", {"spearman": 0.9}, texts([0.0, 1.0], ()), "one score for all pairs"),
-    ],
+@cases(
+    (TEXTS, {"accuracy": 0.9}, texts([0, 1, 1, 1], ("no", "yes")), "'yes' for"),
+    (TEXTS, {"accuracy": 0.9}, texts([0, 1, 1, 1], ()), "1 for every text gets"),
+    (TEXTS, {"micro_f1": 0.9}, texts([[1, 0], [1, 1]], ("x", "y")), "gets 0.800"),
+    (TEXTS, {"pearson": 0.9}, texts([0.5, 1.0], ()), "one score for all texts"),
+    ("token_classification", {"f1": 0.9}, SENTENCES, "on 2 entities"),
+    ("token_classification", {"accuracy": 0.9}, WORDS, "'NOUN' for every word gets 0.750"),
+    ("multiple_choice", {"accuracy": 0.9}, CHOICES, "guessing gets 0.375"),
+    ("question_answering", {"f1": 90.0}, QUESTIONS, "never answering gets 0.250"),
+    ("text_embedding", {"spearman": 0.9}, texts([0.0, 1.0], ()), "one score for all pairs"),
 )
 def test_a_score_is_set_beside_the_simplest_answer(name, scores, examples, said):
     found = TASKS[name].verdict(scores, examples)

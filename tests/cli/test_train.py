@@ -17,7 +17,7 @@ import pytest
 import scipy.sparse.csgraph
 import sklearn.metrics
 from absl import flags
-from checks import refused
+from checks import cases, refused
 from files import read_json
 from matplotlib.figure import Figure
 
@@ -92,11 +92,10 @@ def run(preset, capsys):
     """Returns a function that trains a task and returns its metrics, its output and its folder."""
 
     def run_task(name, **values):
-        values = {"preset": preset, "output_dir": "output", "epochs": 1, "batch_size": 4} | values
-        values = {"nopictures": True} | values if "pictures" not in values else values
-        train.main(
-            [name, *arguments(**values, **({} if "resume" in values else {"overwrite": True}))]
-        )
+        defaults = {"preset": preset, "output_dir": "output", "epochs": 1, "batch_size": 4}
+        defaults |= {} if "pictures" in values else {"nopictures": True}
+        defaults |= {} if "resume" in values else {"overwrite": True}
+        train.main([name, *arguments(**defaults | values)])
         printed, output = capsys.readouterr().out, pathlib.Path("output")
         results = json.loads(printed.strip().splitlines()[-1])
         found = read_json(output / "results.json")
@@ -120,14 +119,10 @@ def measure(capsys):
     def run_evaluation(path, **values):
         source = "output" if pathlib.Path("output/results.json").exists() else "output/model.keras"
         evaluate.main([source, path, *arguments(**values, output="scores.json")])
-        printed = capsys.readouterr().out
-        found = read_json(pathlib.Path("scores.json"))
-        assert found == {
-            "model": source,
-            "file": path,
-            "scores": json.loads(printed.strip().splitlines()[-1]),
-        }
-        return found["scores"], printed
+        printed, found = capsys.readouterr().out, read_json(pathlib.Path("scores.json"))
+        scores = json.loads(printed.strip().splitlines()[-1])
+        assert found == {"model": source, "file": path, "scores": scores}
+        return scores, printed
 
     return run_evaluation
 
@@ -215,10 +210,10 @@ def test_a_field_may_hold_several_labels(run, measure):
     assert list(read_json(output / "thresholds.json")) == ["joy", "pride"]
     model = keras.models.load_model(output / "model.keras")
     assert model.problem_type == "multi_label"
-    with (output / "wrong_dev.csv").open() as file:
-        wrong = [(row["label"], row["predicted"], row["text"]) for row in csv.DictReader(file)]
+    wrong = list(csv.DictReader(read_lines(output / "wrong_dev.csv")))
     true = {"joy": "joy", "joy; pride": "joy, pride", "": "none"}
-    assert wrong and all(label == true[dict(rows)[text]] != answer for label, answer, text in wrong)
+    assert wrong
+    assert all(x["label"] == true[dict(rows)[x["text"]]] != x["predicted"] for x in wrong)
     found, printed = measure("train.tsv", label_separator=";")
     names = ("macro_f1", "micro_f1")
     assert found == {name: pytest.approx(results[f"test_tuned_{name}"]) for name in names}
@@ -325,8 +320,7 @@ def test_unequal_classes_are_named_weighted_and_stopped_early(run, measure, caps
     assert "precision" in printed and "frozen_accuracy " in printed and "frozen_macro_f1" in results
     assert results["macro_f1"] == pytest.approx(expected[2].mean())
 
-    with (output / "wrong_dev.csv").open() as file:
-        wrong = list(csv.DictReader(file))
+    wrong = list(csv.DictReader(read_lines(output / "wrong_dev.csv")))
     chosen = [names.split(",")[number] for number in predicted]
     true = [names.split(",")[label - 1] for _, label in rows]
     answers = zip([text for text, _ in rows], true, chosen, strict=True)
@@ -526,12 +520,11 @@ def test_text_embedding_measures_similarities_and_retrieval(run):
 def test_pairs_of_published_tasks_are_similar_or_not():
     rte = [("index", "sentence1", "sentence2", "label"), (0, "a", "b", "entailment")]
     mrpc = [("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"), (1, 1, 1, "a", "b")]
-    for part in ("train", "dev"):
-        write(f"RTE/{part}.tsv", [*rte, (1, "a", "c", "not_entailment")])
-        write(f"mrpc/{part}.tsv", [*mrpc, (0, 2, 2, "a", "c")])
-    for folder in ("RTE", "mrpc"):
-        pairs = read(PAIRS, data_dir=folder).dev
-        assert pairs.labels.tolist() == [1.0, 0.0]
+    rows = {"RTE": [*rte, (1, "a", "c", "not_entailment")], "mrpc": [*mrpc, (0, 2, 2, "a", "c")]}
+    for folder in rows:
+        for part in ("train", "dev"):
+            write(f"{folder}/{part}.tsv", rows[folder])
+        assert read(PAIRS, data_dir=folder).dev.labels.tolist() == [1.0, 0.0]
 
 
 def test_text_embedding_ranks_pairs_of_a_file_and_predicts_another(run, measure, capsys):
@@ -729,9 +722,7 @@ def test_the_answers_written_are_those_of_the_model_saved(run, monkeypatch):
     assert {*found.values()} == {best.spans[0].text}
 
 
-@pytest.mark.parametrize(
-    ("name", "metric"), [("xquad.zh.json", "squad_v1"), ("cmrc2018_dev.json", "cmrc")]
-)
+@cases(("xquad.zh.json", "squad_v1"), ("cmrc2018_dev.json", "cmrc"))
 def test_the_official_score_follows_from_the_file_and_is_printed(capsys, name, metric):
     questions = [("誰住在羅馬?", "安娜"), ("哪裡?", "羅馬")] * 3
     files = train_and_dev(one_per_context(CHINESE, *questions), name)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import tokenizers
+from checks import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,12 +53,9 @@ def test_added_tokens_with_spaces_are_not_split():
     assert ids.tolist() == [7, 6]
 
 
-@pytest.mark.parametrize(
-    ("part", "other", "token"),
-    [
-        ("normalizer", tokenizers.normalizers.Replace("-", ""), "ab"),
-        ("pre_tokenizer", tokenizers.pre_tokenizers.WhitespaceSplit(), "a-b"),
-    ],
+@cases(
+    ("normalizer", tokenizers.normalizers.Replace("-", ""), "ab"),
+    ("pre_tokenizer", tokenizers.pre_tokenizers.WhitespaceSplit(), "a-b"),
 )
 def test_a_tokenizer_that_splits_at_other_places_gets_whole_texts(part, other, token):
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a-b", "a", "-", "b", "ab"]

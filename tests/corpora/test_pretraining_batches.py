@@ -56,19 +56,15 @@ def test_a_batch_has_the_arrays_that_pretraining_takes(folders, kind):
     # Without pairs they are the arrays that MaskedLM takes.
     assert [isinstance(part, dict) for part in batch[1:]] == [kind != "single"] * 2
     inputs, labels, weights = (as_dict(part) for part in batch)
-    assert {key: (value.shape, value.dtype.name) for key, value in inputs.items()} == {
-        "token_ids": ((8, 24), "int32"),
-        "segment_ids": ((8, 24), "int32"),
-        "padding_mask": ((8, 24), "int32"),
-        "mask_positions": ((8, 4), "int32"),
-    }
-    shapes = {"masked_lm": (8, 4)}
-    if kind != "single":
-        shapes["next_sentence"] = (8,)
-    assert {key: value.shape for key, value in labels.items()} == shapes
-    assert {key: value.shape for key, value in weights.items()} == shapes
-    assert {value.dtype.name for value in labels.values()} == {"int32"}
-    assert {value.dtype.name for value in weights.values()} == {"float32"}
+    shapes = {"masked_lm": (8, 4)} | ({} if kind == "single" else {"next_sentence": (8,)})
+    names = ("token_ids", "segment_ids", "padding_mask")
+    for arrays, expected, dtype in (
+        (inputs, {**dict.fromkeys(names, (8, 24)), "mask_positions": (8, 4)}, "int32"),
+        (labels, shapes, "int32"),
+        (weights, shapes, "float32"),
+    ):
+        assert {key: value.shape for key, value in arrays.items()} == expected
+        assert {value.dtype.name for value in arrays.values()} == {dtype}
     assert weights["masked_lm"].sum(axis=1).min() >= 1
     token_ids, padding_mask = inputs["token_ids"], inputs["padding_mask"]
     assert (token_ids[:, 0] == 2).all()

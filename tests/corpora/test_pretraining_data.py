@@ -3,7 +3,6 @@ import gzip
 import itertools
 import multiprocessing
 import os
-import pathlib
 import random
 import signal
 import time
@@ -162,16 +161,12 @@ def is_killed_at_a_step(corpus, folder, number):
         if len(steps) > number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    child = os.fork()
-    if not child:
-        try:
-            create(corpus, folder, progress=progress)
-            os._exit(0)
-        finally:
-            os._exit(1)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert code in (0, -signal.SIGKILL)
-    return code != 0
+    context, options = multiprocessing.get_context("fork"), {"progress": progress}
+    child = context.Process(target=create, args=(corpus, folder), kwargs=options)
+    child.start()
+    child.join()
+    assert child.exitcode in (0, -signal.SIGKILL)
+    return child.exitcode != 0
 
 
 def test_seeds_and_duplicates_give_other_examples(corpus, tmp_path):
@@ -187,25 +182,22 @@ class Killed(Exception):
     pass
 
 
-def kill_after(monkeypatch, num_shards):
-    """Makes the process stop in the middle of writing a shard."""
-    write, written = pretraining_data.write_shard, []
+def killed_after(count, function, calls):
+    """Returns a function that notes its calls, and stops the process after so many."""
 
-    def write_shard(path, arrays):
-        if len(written) == num_shards:
-            pathlib.Path(path).with_name(".half.partial").write_bytes(b"half")
+    def call(*arguments):
+        if len(calls) == count:
             raise Killed
-        written.append(path)
-        write(path, arrays)
+        calls.append(arguments)
+        return function(*arguments)
 
-    monkeypatch.setattr(pretraining_data, "write_shard", write_shard)
-    return written
+    return call
 
 
 def test_a_killed_run_continues_where_it_stopped(corpus, tmp_path, monkeypatch):
-    killed = tmp_path / "killed"
+    killed, write, written = tmp_path / "killed", pretraining_data.write_shard, []
     with monkeypatch.context() as patches, pytest.raises(Killed):
-        kill_after(patches, 2)  # In the middle of the third shard.
+        patches.setattr(pretraining_data, "write_shard", killed_after(2, write, []))
         create(corpus, killed)
     with pytest.raises(FileNotFoundError, match=r"must hold manifest\.json"):
         read_manifest(killed)
@@ -213,13 +205,12 @@ def test_a_killed_run_continues_where_it_stopped(corpus, tmp_path, monkeypatch):
     damaged = sorted(killed.glob("examples-*"))[1]
     damaged.write_bytes(b"x" + damaged.read_bytes()[1:])
     with monkeypatch.context() as patches:
-        written = kill_after(patches, 100)
+        patches.setattr(pretraining_data, "write_shard", killed_after(100, write, written))
         patches.setattr("bert_keras.corpora.tokenized_corpus.tokenize_documents", None)
         patches.setattr(pretraining_data, "_cut_documents", None)
         manifest = create(corpus, killed)
     names = [shard["file"] for shard in manifest["shards"]]
-    assert [os.path.basename(path) for path in written] == names[1:]
-    (killed / ".half.partial").unlink()
+    assert [os.path.basename(path) for path, _ in written] == names[1:]
     create(corpus, tmp_path / "whole")
     assert contents(killed) == contents(tmp_path / "whole")
 
@@ -239,7 +230,7 @@ def test_leftovers_of_killed_runs_are_removed(corpus, tmp_path, monkeypatch):
     # manifest and the end.
     for name, calls, options in [("file_sha256", 2, {"seed": 1}), ("_remove_leftovers", 0, {})]:
         with monkeypatch.context() as patches:
-            patches.setattr(pretraining_data, name, fail_after(calls))
+            patches.setattr(pretraining_data, name, killed_after(calls, lambda *_: "0", []))
             with pytest.raises(Killed):
                 create(corpus, folder, **options)
         partial = folder / ".examples-00000-of-00009.safetensors.0123.partial"
@@ -249,19 +240,6 @@ def test_leftovers_of_killed_runs_are_removed(corpus, tmp_path, monkeypatch):
     create(corpus, folder)
     create(corpus, tmp_path / "whole")
     assert contents(folder) == contents(tmp_path / "whole")
-
-
-def fail_after(count):
-    """Returns a function that hashes a file, and kills the process the next time."""
-    calls = []
-
-    def function(*arguments):
-        calls.append(arguments)
-        if len(calls) > count:
-            raise Killed
-        return "0"
-
-    return function
 
 
 def test_gzip_files_folders_and_a_document_a_file(write, tmp_path):

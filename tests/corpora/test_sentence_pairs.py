@@ -3,6 +3,7 @@ import random
 import google_pairs
 import numpy as np
 import pytest
+from checks import cases
 from google_pairs import pairs_of_document, truncate_pair
 
 from bert_keras.corpora import sentence_pairs
@@ -206,18 +207,11 @@ def test_full_sentences_use_every_token_once():
     assert all(row[0] == CLS and row[-1] == SEP for row in rows.to_lists())
 
 
-@pytest.mark.parametrize(
-    ("lists", "sequence_length", "expected"),
-    [
-        # A separator stands before the next document.
-        (
-            [[[10, 11], [12]], [[20], [21, 22, 23]]],
-            8,
-            [[1, 10, 11, 12, 2, 20, 2], [1, 21, 22, 23, 2]],
-        ),
-        # A sentence that is longer than a row is cut.
-        ([[[*range(10, 17)], [50]]], 5, [[1, 10, 11, 12, 2], [1, 13, 14, 15, 2], [1, 16, 50, 2]]),
-    ],
+@cases(
+    # A separator stands before the next document.
+    ([[[10, 11], [12]], [[20], [21, 22, 23]]], 8, [[1, 10, 11, 12, 2, 20, 2], [1, 21, 22, 23, 2]]),
+    # A sentence that is longer than a row is cut.
+    ([[[*range(10, 17)], [50]]], 5, [[1, 10, 11, 12, 2], [1, 13, 14, 15, 2], [1, 16, 50, 2]]),
 )
 def test_full_sentences_fill_rows(lists, sequence_length, expected):
     documents = join_documents(lists, SEP)

@@ -2,23 +2,20 @@ import gzip
 import os
 
 import pytest
-from checks import refused
+from checks import cases, refused
 
 from bert_keras.corpora import find_text_files, read_documents
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "documents"),
-    [
-        # A book is one document of unwrapped paragraphs.
-        ("\r\nCHAPTER I\r\n\r\n\r\n  Alice was\r\nvery tired. \r\n \t\r\nSo", {},
-         [["CHAPTER I", "Alice was very tired.", "So"]]),
-        ("第一回\n\n话说\n天下\n", {"passages": "line"}, [["第一回", "话说", "天下"]]),
-        # Blank lines end documents in BERT's own format.
-        ("\nOne.\nTwo.\n\n\nThree.\n\n", {"documents": "blank_line", "passages": "line"},
-         [["One.", "Two."], ["Three."]]),
-        ("\nOne.\nTwo.\n\n\nThree.\n\n", {"documents": "blank_line"}, [["One. Two."], ["Three."]]),
-    ],
+@cases(
+    # A book is one document of unwrapped paragraphs.
+    ("\r\nCHAPTER I\r\n\r\n\r\n  Alice was\r\nvery tired. \r\n \t\r\nSo", {},
+     [["CHAPTER I", "Alice was very tired.", "So"]]),
+    ("第一回\n\n话说\n天下\n", {"passages": "line"}, [["第一回", "话说", "天下"]]),
+    # Blank lines end documents in BERT's own format.
+    ("\nOne.\nTwo.\n\n\nThree.\n\n", {"documents": "blank_line", "passages": "line"},
+     [["One.", "Two."], ["Three."]]),
+    ("\nOne.\nTwo.\n\n\nThree.\n\n", {"documents": "blank_line"}, [["One. Two."], ["Three."]]),
 )  # fmt: skip
 def test_a_text_is_cut_into_documents_and_passages(write, text, options, documents):
     assert list(read_documents(write("a.txt", text), **options)) == documents

@@ -6,7 +6,7 @@ Other layouts of tagged words are in test_marked_layouts.py.
 import gzip
 
 import pytest
-from checks import refused
+from checks import cases, refused
 
 from bert_keras.datasets import TaggedSentences, read_conll, tag_names
 
@@ -34,23 +34,20 @@ def sentences(text):
     return [sentence.split(",") for sentence in text.split("|")]
 
 
-@pytest.mark.parametrize(
-    ("content", "options", "words", "tags"),
-    [
-        ("@paulwalk\tO\nEmpire\tB-loc\n\nBye\tO\n", {}, "@paulwalk,Empire|Bye", "O,B-loc|O"),
-        (CONLL_2003, {}, "EU,rejects|Peter", "B-ORG,O|B-PER"),
-        (CONLL_2003, {"tag_column": 1}, "EU,rejects|Peter", "NNP,VBZ|NNP"),
-        ("a\tO\n\t\n\n \nb\tO\n\t", {}, "a|b", "O|O"),  # Lines of white space end sentences.
-        # A line with another number of fields is a comment.
-        (AMONG_COMMENTS, {}, "#first,b|#,#tag", "O,B-X|O,O"),
-        ("#a\tO\n#b\tO\n\nc\tO\n", {}, "#a,#b|c", "O,O|O"),
-        # Characters of Weibo's files have their position in the word.
-        (WEIBO, {}, "科,技|\ufffd\ufffd,2", "B-ORG.NAM,I-ORG.NAM|O,O"),
-        ("A1\tO\nB2\tO\nend\tO\n", {}, "A1,B2,end", "O,O,O"),
-        ("7\tO\n10\tO\n", {}, "7,10", "O,O"),
-        (UNIVERSAL_NER, {"word_column": 1, "tag_column": 2}, "Ada,slept|Rome", "B-PER,O|B-LOC"),
-        (NUMBERED, {"word_column": 1, "tag_column": 3}, "Ada,slept", "NOUN,VERB"),
-    ],
+@cases(
+    ("@paulwalk\tO\nEmpire\tB-loc\n\nBye\tO\n", {}, "@paulwalk,Empire|Bye", "O,B-loc|O"),
+    (CONLL_2003, {}, "EU,rejects|Peter", "B-ORG,O|B-PER"),
+    (CONLL_2003, {"tag_column": 1}, "EU,rejects|Peter", "NNP,VBZ|NNP"),
+    ("a\tO\n\t\n\n \nb\tO\n\t", {}, "a|b", "O|O"),  # Lines of white space end sentences.
+    # A line with another number of fields is a comment.
+    (AMONG_COMMENTS, {}, "#first,b|#,#tag", "O,B-X|O,O"),
+    ("#a\tO\n#b\tO\n\nc\tO\n", {}, "#a,#b|c", "O,O|O"),
+    # Characters of Weibo's files have their position in the word.
+    (WEIBO, {}, "科,技|\ufffd\ufffd,2", "B-ORG.NAM,I-ORG.NAM|O,O"),
+    ("A1\tO\nB2\tO\nend\tO\n", {}, "A1,B2,end", "O,O,O"),
+    ("7\tO\n10\tO\n", {}, "7,10", "O,O"),
+    (UNIVERSAL_NER, {"word_column": 1, "tag_column": 2}, "Ada,slept|Rome", "B-PER,O|B-LOC"),
+    (NUMBERED, {"word_column": 1, "tag_column": 3}, "Ada,slept", "NOUN,VERB"),
 )
 def test_each_layout_gives_its_words_and_tags(write, content, options, words, tags):
     found = read_conll(write("t.conll", content), **options)

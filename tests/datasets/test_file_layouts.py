@@ -9,7 +9,7 @@ import re
 import warnings
 
 import pytest
-from checks import refused
+from checks import cases, refused
 
 from bert_keras.cli import text_rows
 from bert_keras.datasets import read_texts
@@ -172,17 +172,14 @@ def test_a_layout_gives_these_texts_and_labels(
             assert [text for (text,), _ in rows] == texts
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "text", "label", "label_names"),
-    [
-        ("a.jsonl", [{"text": x, "label": -1} for x in "ab"], "text", "label", ("0", "1")),
-        ("a.jsonl", [{"text": x, "label": None} for x in "ab"], "text", "label", ("no", "yes")),
-        ("a.csv", "text,label\na,\nb,\n", "text", "label", ("no", "yes")),
-        ("a.csv", "text\na\nb\n", "text", "label", ("no", "yes")),
-        ("a.tsv", "id\ttext\n1\ta\n2\tb\n", "text", "label", ("no", "yes")),
-        ("a.tsv", "text\na\nb\n", "0", "label", ("no", "yes")),
-        *(("a.tsv", "a\nb\n", "0", label, ("no", "yes")) for label in ("1", "-1")),
-    ],
+@cases(
+    ("a.jsonl", [{"text": x, "label": -1} for x in "ab"], "text", "label", ("0", "1")),
+    ("a.jsonl", [{"text": x, "label": None} for x in "ab"], "text", "label", ("no", "yes")),
+    ("a.csv", "text,label\na,\nb,\n", "text", "label", ("no", "yes")),
+    ("a.csv", "text\na\nb\n", "text", "label", ("no", "yes")),
+    ("a.tsv", "id\ttext\n1\ta\n2\tb\n", "text", "label", ("no", "yes")),
+    ("a.tsv", "text\na\nb\n", "0", "label", ("no", "yes")),
+    *(("a.tsv", "a\nb\n", "0", label, ("no", "yes")) for label in ("1", "-1")),
 )
 def test_each_row_of_a_file_without_labels_is_answered_if_labels_may_lack(
     write, name, content, text, label, label_names
@@ -277,29 +274,26 @@ def test_wrong_neighbours_are_refused_by_line_with_what_helps(write, name, conte
     read_texts(write(name, content), **{**columns("text", "label"), **options})
 
 
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        (("Praise", "praise", "Bug"), r"'Praise' \(1\), 'praise' \(1\)"),
-        (("1", "\uff11", "2"), r"'1' \(1\), '\\uff11' \(1\)"),
-        (("caf\u00e9", "cafe\u0301", "bar"), r"'café' .*, 'cafe\\u0301'|u0301.*'café'"),
-        (("Unmöglich", "unmöglich", "ja"), r"'Unmöglich' \(1\), 'unmöglich' \(1\)"),
-        (("neg", "\u200bneg", "pos"), r"200bneg"),
-        (("\u00b5", "\u03bc", "b"), r"'\\xb5' \(1\), '\u03bc' \(1\)"),
-        (("Мир", "мир", "b"), r"'Мир' \(1\), 'мир' \(1\)"),
-        (("very good", "very_good", "bad"), "very_good"),
-        (("red;blue", "red", "blue", "blue"), "label_separator=';'"),
-        (("a|b", "b|c", "a|c"), r"label_separator='\|'"),
-        (("红、蓝", "红", "蓝"), "label_separator='、'"),
-        (("a & b", "a", "b"), "label_separator='&'"),
-        (("a；b", "a", "b"), "label_separator='；'"),
-        (("['a'; 'b']", "a", "b"), r"made of others .*: \"\['a'; 'b'\]\" \(1\)"),
-        (("('a' 'b')", "a", "b"), r"made of others .*: \"\('a' 'b'\)\" \(1\)"),
-        (("don't know", "don’t know", "a"), r"u2019t know' \(1\)"),
-        (("spam.", "spam", "ham"), r"'spam' \(1\), 'spam.' \(1\)"),
-        (("İyi", "iyi", "kötü"), "İyi"),
-        (("Null", "#DIV/0!", "a"), r"look like missing ones .*'#DIV/0!' \(1\), 'Null' \(1\)"),
-    ],
+@cases(
+    (("Praise", "praise", "Bug"), r"'Praise' \(1\), 'praise' \(1\)"),
+    (("1", "\uff11", "2"), r"'1' \(1\), '\\uff11' \(1\)"),
+    (("caf\u00e9", "cafe\u0301", "bar"), r"'café' .*, 'cafe\\u0301'|u0301.*'café'"),
+    (("Unmöglich", "unmöglich", "ja"), r"'Unmöglich' \(1\), 'unmöglich' \(1\)"),
+    (("neg", "\u200bneg", "pos"), r"200bneg"),
+    (("\u00b5", "\u03bc", "b"), r"'\\xb5' \(1\), '\u03bc' \(1\)"),
+    (("Мир", "мир", "b"), r"'Мир' \(1\), 'мир' \(1\)"),
+    (("very good", "very_good", "bad"), "very_good"),
+    (("red;blue", "red", "blue", "blue"), "label_separator=';'"),
+    (("a|b", "b|c", "a|c"), r"label_separator='\|'"),
+    (("红、蓝", "红", "蓝"), "label_separator='、'"),
+    (("a & b", "a", "b"), "label_separator='&'"),
+    (("a；b", "a", "b"), "label_separator='；'"),
+    (("['a'; 'b']", "a", "b"), r"made of others .*: \"\['a'; 'b'\]\" \(1\)"),
+    (("('a' 'b')", "a", "b"), r"made of others .*: \"\('a' 'b'\)\" \(1\)"),
+    (("don't know", "don’t know", "a"), r"u2019t know' \(1\)"),
+    (("spam.", "spam", "ham"), r"'spam' \(1\), 'spam.' \(1\)"),
+    (("İyi", "iyi", "kötü"), "İyi"),
+    (("Null", "#DIV/0!", "a"), r"look like missing ones .*'#DIV/0!' \(1\), 'Null' \(1\)"),
 )
 def test_names_that_stand_for_the_same_or_for_several_are_remarked(write, labels, message):
     rows = "".join(f"text {n},{label}\n" for n, label in enumerate(labels))
@@ -325,18 +319,15 @@ def test_other_names_are_not_remarked(write):
         read_texts(write("a.csv", "text,label\n" + rows), ["text"], "label")
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)),
-        ("a.csv.zst", b"\x28\xb5\x2f\xfd\x24\x13\x99"),
-        ("a.pkl", pickle.dumps({"text": ["a"]})),
-        ("a.db", b"SQLite format 3\x00"),
-        ("a.lz4", b"\x04\x22\x4d\x18\x40\x40\xc0"),
-        ("a.feather", b"ARROW1\0\0"),
-        ("a.sav", b"$FL2@(#) SPSS" + bytes(20) + b"\xe9"),
-        ("a.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF"),
-    ],
+@cases(
+    ("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)),
+    ("a.csv.zst", b"\x28\xb5\x2f\xfd\x24\x13\x99"),
+    ("a.pkl", pickle.dumps({"text": ["a"]})),
+    ("a.db", b"SQLite format 3\x00"),
+    ("a.lz4", b"\x04\x22\x4d\x18\x40\x40\xc0"),
+    ("a.feather", b"ARROW1\0\0"),
+    ("a.sav", b"$FL2@(#) SPSS" + bytes(20) + b"\xe9"),
+    ("a.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF"),
 )
 def test_files_without_text_are_refused_with_their_first_bytes(write, name, content):
     begin = re.escape(repr(content[:6])[2:-1])

@@ -4,7 +4,7 @@ import gzip
 
 import numpy as np
 import pytest
-from checks import refused
+from checks import cases, refused
 
 from bert_keras.datasets import (
     GLUE_TASKS,
@@ -83,24 +83,21 @@ def test_every_task_of_the_table_is_tested_here():
     assert set(FILES) == set(GLUE_TASKS)
 
 
-@pytest.mark.parametrize(
-    "task, split, first_text, label",
-    [
-        ("cola", "train", "The rope stretched.", "acceptable"),
-        ("cola", "dev", '"Quoted.', "acceptable"),
-        ("sst2", "train", "hide new secretions ", "negative"),
-        ("mrpc", "dev", ("The pie.", '"The pie business'), "equivalent"),
-        ("mrpc", "test_labelled", ("one", "two"), "equivalent"),
-        ("mnli", "dev", ("A rose.", "A flower."), "entailment"),
-        ("mnli", "dev_mismatched", ("a", "b"), "neutral"),
-        ("qnli", "dev", ('"Who?', 'He "did.'), "not_entailment"),
-        ("rte", "dev", ("a", "b"), "not_entailment"),
-        ("wnli", "dev", ("a", "b"), "entailment"),
-        ("chnsenticorp", "train", "酒店不错", "positive"),
-        ("chnsenticorp", "dev", "<荐书> 不好", "negative"),
-        ("afqmc", "dev", ("借呗", "花呗"), "different"),
-        ("snli", "train", ("A man.", "A person."), "entailment"),
-    ],
+@cases(
+    ("cola", "train", "The rope stretched.", "acceptable"),
+    ("cola", "dev", '"Quoted.', "acceptable"),
+    ("sst2", "train", "hide new secretions ", "negative"),
+    ("mrpc", "dev", ("The pie.", '"The pie business'), "equivalent"),
+    ("mrpc", "test_labelled", ("one", "two"), "equivalent"),
+    ("mnli", "dev", ("A rose.", "A flower."), "entailment"),
+    ("mnli", "dev_mismatched", ("a", "b"), "neutral"),
+    ("qnli", "dev", ('"Who?', 'He "did.'), "not_entailment"),
+    ("rte", "dev", ("a", "b"), "not_entailment"),
+    ("wnli", "dev", ("a", "b"), "entailment"),
+    ("chnsenticorp", "train", "酒店不错", "positive"),
+    ("chnsenticorp", "dev", "<荐书> 不好", "negative"),
+    ("afqmc", "dev", ("借呗", "花呗"), "different"),
+    ("snli", "train", ("A man.", "A person."), "entailment"),
 )
 def test_texts_and_labels_of_each_layout(make, task, split, first_text, label):
     examples = load_glue(task, make(task), split)
@@ -118,13 +115,10 @@ def test_unlabelled_test_sets_have_no_labels(make, task):
     assert examples.label_names == GLUE_TASKS[task].label_names
 
 
-@pytest.mark.parametrize(
-    "task, message, labels",
-    [
-        ("snli", r"snli_1.0_dev.jsonl: .* have no label, such as '-' .*: 1 of 2 \(line 1\)", [2]),
-        ("ocnli", r"dev.json: .* have no label, such as '-' .*: 1 of 2 \(line 1\)", [0]),
-        ("qqp", r"dev\.tsv: rows left out .* fields: 1 of 4 \(line 3\)", [0, 1]),
-    ],
+@cases(
+    ("snli", r"snli_1.0_dev.jsonl: .* have no label, such as '-' .*: 1 of 2 \(line 1\)", [2]),
+    ("ocnli", r"dev.json: .* have no label, such as '-' .*: 1 of 2 \(line 1\)", [0]),
+    ("qqp", r"dev\.tsv: rows left out .* fields: 1 of 4 \(line 3\)", [0, 1]),
 )
 def test_undecided_rows_and_those_cut_short_in_qqp_are_left_out_and_counted(
     make, task, message, labels

@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from checks import refused
+from checks import cases, refused
 
 from bert_keras.datasets import is_tagged, read_conll, read_texts, tag_layout
 
@@ -37,6 +37,13 @@ OF_PRODIGY = [
     {"text": "Monday", "spans": [], "answer": "reject"},
     {"text": "Bo", "spans": [], "answer": "ignore"},
 ]
+
+
+def says(name, content, **options):
+    """A file with the words "EU says" and their tags."""
+    return name, content, options, "EU says", "B-ORG O"
+
+
 TAGGED = {
     "the tag first": ("a.bio", FILMS, {"word_column": 1, "tag_column": 0}, "what bruce willis",
      "O B-ACTOR I-ACTOR"),
@@ -53,10 +60,9 @@ TAGGED = {
     "NumPy's lists in cells": ("a.csv", CELLS.replace("', '", "' '"), {}, "EU says", "B-org O"),
     "numbered sentences": ("a.csv", "sentence_id,words,labels\n0,EU,B-ORG\n1,hi,O\n", {}, "EU|hi",
      "B-ORG|O"),
-    "JSON lines": ("a.jsonl", NAMED, {}, "EU says", "B-ORG O"),
-    "JSON lines called text": ("a.txt", NAMED, {}, "EU says", "B-ORG O"),
-    "numbers with names": ("a.jsonl", NUMBERS, {"label_names": ["O", "B-ORG"]}, "EU says",
-     "B-ORG O"),
+    "JSON lines": says("a.jsonl", NAMED),
+    "JSON lines called text": says("a.txt", NAMED),
+    "numbers with names": says("a.jsonl", NUMBERS, label_names=["O", "B-ORG"]),
     "fields by name": ("a.jsonl", [{"w": ["EU"], "t": ["O"]}],
      {"word_column": "w", "tag_column": "t"}, "EU", "O"),
     "fields by name, in another form": ("a.jsonl", [{"\uff37 ": ["EU"], "T": ["O"]}],
@@ -69,24 +75,19 @@ TAGGED = {
     "fields by name beside GLiNER's": ("a.jsonl", [{**GLINER, "tags": [*"ABCDE"]}],
      {"word_column": "tokenized_text", "tag_column": "tags"}, "Ada Lovelace lives in Rome",
      "A B C D E"),
-    "the exact name before others": ("a.jsonl", [{**NAMED[0], "Tokens": ["c", "d"]}], {},
-     "EU says", "B-ORG O"),
-    "classes beside the rows": ("a.json", {"classes": ["ORG"], "data": NAMED}, {}, "EU says",
-     "B-ORG O"),
+    "the exact name before others": says("a.jsonl", [{**NAMED[0], "Tokens": ["c", "d"]}]),
+    "classes beside the rows": says("a.json", {"classes": ["ORG"], "data": NAMED}),
     "classes in each row": ("a.jsonl",
      [{"text": "EU", "classes": ["x"], "annotations": [], "label": [[0, 2, "ORG"]]}] * 2, {},
      "EU|EU", "B-ORG|B-ORG"),
     "neighbours of one type": ("a.jsonl",
      [{"text": "EU UN", "label": [[0, 2, "ORG"], [3, 5, "ORG"]]}], {}, "EU UN", "B-ORG B-ORG"),
-    "a number of annotations": ("a.jsonl", [{**NAMED[0], "annotations": 3}], {}, "EU says",
-     "B-ORG O"),
+    "a number of annotations": says("a.jsonl", [{**NAMED[0], "annotations": 3}]),
     "doccano": ("a.jsonl", [TEXT, {"text": "hi", "label": []}], {}, f"{WORDS_OF_TEXT}|hi",
      f"{TAGS_OF_TEXT}|O"),
-    "doccano with relations": ("a.jsonl", [{"text": "EU says", "entities": [OBJECT]}], {},
-     "EU says", "B-ORG O"),
-    "Label Studio": ("a.json",
-     [{"text": "EU says", "label": [{"start": 0, "end": 2, "text": "EU", "labels": ["ORG"]}]}], {},
-     "EU says", "B-ORG O"),
+    "doccano with relations": says("a.jsonl", [{"text": "EU says", "entities": [OBJECT]}]),
+    "Label Studio": says("a.json",
+     [{"text": "EU says", "label": [{"start": 0, "end": 2, "text": "EU", "labels": ["ORG"]}]}]),
     "pairs of a text and its entities": ("a.json", json.dumps([PAIR]), {}, ADA, TAGS_OF_ADA),
     "pairs in lines": ("a.jsonl", json.dumps(PAIR), {}, ADA, TAGS_OF_ADA),
     "Prodigy, without what was rejected": ("a.jsonl", OF_PRODIGY, {}, ADA, TAGS_OF_ADA),
@@ -109,15 +110,12 @@ def test_parquet_of_datasets_has_the_names_of_its_tags(tmp_path):
     assert read_conll(tmp_path / "a.parquet").tags == [["B-ORG", "O"]]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "layout"),
-    [
-        ("a", WORDS, "words in 'column 0', tags in 'column 1', sentences by 'blank lines'"),
-        ("words", "Ada\nmet\n", "words in 'column 0', no tags, sentences by 'blank lines'"),
-        ("a.jsonl", NAMED, "words in 'tokens', tags in 'ner_tags'"),
-        ("a.jsonl", [TEXT], "texts in 'text', spans in 'label'"),
-        ("a.csv", KAGGLE, "words in 'Word', tags in 'Tag', sentences by 'Sentence #'"),
-    ],
+@cases(
+    ("a", WORDS, "words in 'column 0', tags in 'column 1', sentences by 'blank lines'"),
+    ("words", "Ada\nmet\n", "words in 'column 0', no tags, sentences by 'blank lines'"),
+    ("a.jsonl", NAMED, "words in 'tokens', tags in 'ner_tags'"),
+    ("a.jsonl", [TEXT], "texts in 'text', spans in 'label'"),
+    ("a.csv", KAGGLE, "words in 'Word', tags in 'Tag', sentences by 'Sentence #'"),
 )
 def test_the_columns_that_were_found_are_told(write, name, content, layout):
     assert str(tag_layout(write(name, content))) == layout

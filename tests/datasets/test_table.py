@@ -7,7 +7,7 @@ import csv
 import tracemalloc
 
 import pytest
-from checks import refused
+from checks import cases, refused
 
 from bert_keras.datasets import read_records, table
 from bert_keras.datasets.table import find_column
@@ -23,23 +23,20 @@ def read_columns(path, columns=None, **options):
 STARRED = "gj04\t1\t\tFirst.\ngj04\t0\t*\tSecond."
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "arguments", "expected"),
-    [
-        ("t.tsv", 'a\tb\n"open\tthe "mid" end"\n""\t"x"\n', {},
-         {"a": ['"open', '""'], "b": ['the "mid" end"', '"x"']}),
-        # Columns by number mean that there is no header.
-        ("t.tsv", STARRED, {"columns": [3, 1]}, {3: ["First.", "Second."], 1: ["1", "0"]}),
-        ("t.tsv", STARRED, {"columns": [-1]}, {-1: ["First.", "Second."]}),
-        ("t.tsv", STARRED, {"columns": [0], "header": True}, {0: ["gj04"]}),
-        ("t.tsv", "a\tb\n", {"header": False}, {"0": ["a"], "1": ["b"]}),
-        ("u.tsv", "a\tb\n1\t2\n3\t4\n", {"columns": ["a", "a"]}, {"a": ["1", "3"]}),
-        # The delimiter is a tab if the first line has one.
-        ("sts-dev.csv", "main\t2.5\tA girl, smiling.\n", {"columns": [2]},
-         {2: ["A girl, smiling."]}),
-        ("one_column.txt", "Hello, you\nBye\n", {"columns": [0]}, {0: ["Hello, you", "Bye"]}),
-        ("t.tsv", "a\tb\r\n x \ty\x85z\u3000\r\n\r\n", {}, {"a": [" x "], "b": ["y\x85z\u3000"]}),
-    ],
+@cases(
+    ("t.tsv", 'a\tb\n"open\tthe "mid" end"\n""\t"x"\n', {},
+     {"a": ['"open', '""'], "b": ['the "mid" end"', '"x"']}),
+    # Columns by number mean that there is no header.
+    ("t.tsv", STARRED, {"columns": [3, 1]}, {3: ["First.", "Second."], 1: ["1", "0"]}),
+    ("t.tsv", STARRED, {"columns": [-1]}, {-1: ["First.", "Second."]}),
+    ("t.tsv", STARRED, {"columns": [0], "header": True}, {0: ["gj04"]}),
+    ("t.tsv", "a\tb\n", {"header": False}, {"0": ["a"], "1": ["b"]}),
+    ("u.tsv", "a\tb\n1\t2\n3\t4\n", {"columns": ["a", "a"]}, {"a": ["1", "3"]}),
+    # The delimiter is a tab if the first line has one.
+    ("sts-dev.csv", "main\t2.5\tA girl, smiling.\n", {"columns": [2]},
+     {2: ["A girl, smiling."]}),
+    ("one_column.txt", "Hello, you\nBye\n", {"columns": [0]}, {0: ["Hello, you", "Bye"]}),
+    ("t.tsv", "a\tb\r\n x \ty\x85z\u3000\r\n\r\n", {}, {"a": [" x "], "b": ["y\x85z\u3000"]}),
 )  # fmt: skip
 def test_a_table_is_read_by_columns(write, name, content, arguments, expected):
     assert read_columns(write(name, content), **arguments) == expected

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import seqeval.metrics
 import transformers
+from checks import cases
 from seqeval.metrics.sequence_labeling import get_entities
 
 from bert_keras.answers.entity_tags import entity_readings
@@ -118,17 +119,14 @@ def test_types_without_a_prefix_are_grouped_as_transformers_and_seqeval_do():
             assert [(start, end) for _, start, end in found] == theirs
 
 
-@pytest.mark.parametrize(
-    ("names", "readings"),
-    [
-        (["O", "PER", "[PAD]"], "O I-PER O"),
-        (["O", "B-PER", "I-PER", "0"], "O B-PER I-PER O"),
-        (["O", "B_PER", "MISC"], "O I-B_PER I-MISC"),
-        (["O", "B_PER", "I_PER", "E_PER", "S_PER"], "O B-PER I-PER E-PER S-PER"),
-        (["NOUN", "VERB"], ""),
-        (["O", "N", "V"], ""),  # Parts of speech of tweets.
-        (None, ""),
-    ],
+@cases(
+    (["O", "PER", "[PAD]"], "O I-PER O"),
+    (["O", "B-PER", "I-PER", "0"], "O B-PER I-PER O"),
+    (["O", "B_PER", "MISC"], "O I-B_PER I-MISC"),
+    (["O", "B_PER", "I_PER", "E_PER", "S_PER"], "O B-PER I-PER E-PER S-PER"),
+    (["NOUN", "VERB"], ""),
+    (["O", "N", "V"], ""),  # Parts of speech of tweets.
+    (None, ""),
 )
 def test_label_names_are_read_as_tags_of_entities(names, readings):
     assert " ".join(entity_readings(names).values()) == readings
@@ -154,16 +152,13 @@ def test_thousands_of_sentences_are_scored_in_a_fraction_of_a_second():
     assert time.process_time() - start < 1.0  # usually 0.05 s
 
 
-@pytest.mark.parametrize(
-    ("tags", "odd"),
-    [
-        (["O", "B-PER", "I-PER"], []),
-        (["0", "B-PER", "I-PER"], ["0"]),
-        (["O", "B-PER", "B_PER"], ["B_PER"]),
-        (["NOUN", "X", "B-PER", "S"], []),
-        (["B", "M", "E", "S"], []),
-        (["B-PER", "M-PER", "O-PER", "B-"], ["O-PER", "B-"]),
-    ],
+@cases(
+    (["O", "B-PER", "I-PER"], []),
+    (["0", "B-PER", "I-PER"], ["0"]),
+    (["O", "B-PER", "B_PER"], ["B_PER"]),
+    (["NOUN", "X", "B-PER", "S"], []),
+    (["B", "M", "E", "S"], []),
+    (["B-PER", "M-PER", "O-PER", "B-"], ["O-PER", "B-"]),
 )
 def test_odd_tags_are_those_unlike_all_others(tags, odd):
     assert find_odd_tags(tags) == odd

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.special
 import sklearn.metrics as sk
+from checks import cases
 from keras import metrics as km
 from keras import ops
 
@@ -379,15 +380,12 @@ def error_of_cosines(z, y):
     return np.abs(1 - sk.pairwise.paired_cosine_distances(z[:, 0], z[:, 1]) - y).mean()
 
 
-@pytest.mark.parametrize(
-    ("name", "x", "y", "metric", "expected"),
-    [
-        ("NextSentencePrediction", PAIRS, NEXT, "recall", recall_of_next),
-        ("MultipleChoice", ENDINGS, [0, 2, 1, 0, 1, 1], OF_CHOICES, loss_of_choices),
-        ("Reranker", PAIRS, NEXT, km.AUC(100_001), lambda z, y: sk.roc_auc_score(y, z[:, 0])),
-        ("ReplacedTokenDetector", IDS, REPLACED, "binary_crossentropy", loss_of_tokens),
-        ("TextEmbedder", PAIRS, np.linspace(-1, 1, 6), "mae", error_of_cosines),
-    ],
+@cases(
+    ("NextSentencePrediction", PAIRS, NEXT, "recall", recall_of_next),
+    ("MultipleChoice", ENDINGS, [0, 2, 1, 0, 1, 1], OF_CHOICES, loss_of_choices),
+    ("Reranker", PAIRS, NEXT, km.AUC(100_001), lambda z, y: sk.roc_auc_score(y, z[:, 0])),
+    ("ReplacedTokenDetector", IDS, REPLACED, "binary_crossentropy", loss_of_tokens),
+    ("TextEmbedder", PAIRS, np.linspace(-1, 1, 6), "mae", error_of_cosines),
 )
 def test_other_tasks_with_labels_have_keras_s_metrics_too(name, x, y, metric, expected):
     classifier = task_of("two")

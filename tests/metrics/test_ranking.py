@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checks import cases
 from sklearn.metrics import label_ranking_average_precision_score, ndcg_score
 
 from bert_keras.metrics import mean_average_precision, mrr, ndcg, recall
@@ -12,19 +13,16 @@ RELEVANCE = [[0, 1, 2, 0, 3]]
 IDEAL = 3 + 2 / np.log2(3) + 1 / 2
 
 
-@pytest.mark.parametrize(
-    ("score", "k", "expected"),
-    [
-        (ndcg, 1, 0),
-        (ndcg, 2, (2 / np.log2(3)) / (3 + 2 / np.log2(3))),
-        (ndcg, None, (2 / np.log2(3) + 1 / np.log2(5)) / IDEAL),
-        (mrr, 1, 0),
-        (mrr, 4, 1 / 2),
-        (mean_average_precision, 2, (1 / 2) / 3),
-        (mean_average_precision, 100, (1 / 2 + 2 / 4) / 3),
-        (recall, 2, 1 / 3),
-        (recall, None, 2 / 3),
-    ],
+@cases(
+    (ndcg, 1, 0),
+    (ndcg, 2, (2 / np.log2(3)) / (3 + 2 / np.log2(3))),
+    (ndcg, None, (2 / np.log2(3) + 1 / np.log2(5)) / IDEAL),
+    (mrr, 1, 0),
+    (mrr, 4, 1 / 2),
+    (mean_average_precision, 2, (1 / 2) / 3),
+    (mean_average_precision, 100, (1 / 2 + 2 / 4) / 3),
+    (recall, 2, 1 / 3),
+    (recall, None, 2 / 3),
 )
 def test_rankings_have_the_values_of_their_formulas(score, k, expected):
     assert score(SCORES, RELEVANCE, k) == pytest.approx(expected)

@@ -5,6 +5,7 @@ import types
 import numpy as np
 import pytest
 import transformers
+from checks import cases
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,13 +50,10 @@ def as_lists(inputs):
     return [list(row) for row in zip(*(inputs[name].tolist() for name in names), strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("truncation", "first", "second", "max_lengths"),
-    [
-        *(("longest_first", a, b, range(4, 20)) for a in (1, 2, 5, 8) for b in (1, 4, 7, 10)),
-        ("only_first", 6, 5, (10, 12, 20)),
-        ("only_second", 6, 5, (10, 12, 20)),
-    ],
+@cases(
+    *(("longest_first", a, b, range(4, 20)) for a in (1, 2, 5, 8) for b in (1, 4, 7, 10)),
+    ("only_first", 6, 5, (10, 12, 20)),
+    ("only_second", 6, 5, (10, 12, 20)),
 )
 def test_pairs_are_truncated_as_by_hugging_face(tmp_path, truncation, first, second, max_lengths):
     write_vocabulary(tmp_path / "vocab.txt", ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"ab"])
@@ -68,13 +66,10 @@ def test_pairs_are_truncated_as_by_hugging_face(tmp_path, truncation, first, sec
         assert as_lists(ours) == [[expected[name] for name in names]]
 
 
-@pytest.mark.parametrize(
-    ("truncation", "expected"),
-    [
-        *((name, [0, 1, 2, 3, 4, 5]) for name in ("head", "longest_first", "only_first")),
-        ("tail", [4, 5, 6, 7, 8, 9]),
-        ("head_tail", [0, 1, 2, 7, 8, 9]),
-    ],
+@cases(
+    *((name, [0, 1, 2, 3, 4, 5]) for name in ("head", "longest_first", "only_first")),
+    ("tail", [4, 5, 6, 7, 8, 9]),
+    ("head_tail", [0, 1, 2, 7, 8, 9]),
 )
 def test_the_strategy_decides_which_tokens_of_a_single_text_are_kept(truncation, expected):
     inputs = pack([list(range(10)), [7]], max_length=8, truncation=truncation)
@@ -114,18 +109,15 @@ def test_packed_pairs_have_special_tokens_and_are_never_too_long(rows, length, r
         assert packed == list(pack_one(first[: kept[0]], second[: kept[1]], length))
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        ([[[]]], [[CLS, SEP]]),
-        ([[[]], [[]]], [[CLS, SEP, SEP]]),
-        ([[]], []),
-        ([[], []], []),
-        (  # Views into one array.
-            [Ragged(np.arange(10, 20), starts=[4, 0], lengths=[3, 2])],
-            [[CLS, 14, 15, 16, SEP], [CLS, 10, 11, SEP, PAD]],
-        ),
-    ],
+@cases(
+    ([[[]]], [[CLS, SEP]]),
+    ([[[]], [[]]], [[CLS, SEP, SEP]]),
+    ([[]], []),
+    ([[], []], []),
+    (  # Views into one array.
+        [Ragged(np.arange(10, 20), starts=[4, 0], lengths=[3, 2])],
+        [[CLS, 14, 15, 16, SEP], [CLS, 10, 11, SEP, PAD]],
+    ),
 )
 def test_empty_texts_empty_batches_and_views_are_packed(rows, expected):
     assert pack(*rows, max_length=8)["token_ids"].tolist() == expected
@@ -134,13 +126,10 @@ def test_empty_texts_empty_batches_and_views_are_packed(rows, expected):
 OF_ROBERTA = [[0, 7, 8, 2, 2, 5, 2, 1, 1], [0, 9, 2, 2, 6, 6, 6, 6, 2]]
 
 
-@pytest.mark.parametrize(
-    ("rows", "layout", "expected"),
-    [
-        (([[7, 8], [9]], [[5], [6] * 5]), ROBERTA, OF_ROBERTA),
-        (([[7]],), ROBERTA, [[0, 7, 2]]),
-        (([[3]], [[4]]), Layout((8, 9), (7,), (), 1), [[8, 9, 3, 7, 4]]),
-    ],
+@cases(
+    (([[7, 8], [9]], [[5], [6] * 5]), ROBERTA, OF_ROBERTA),
+    (([[7]],), ROBERTA, [[0, 7, 2]]),
+    (([[3]], [[4]]), Layout((8, 9), (7,), (), 1), [[8, 9, 3, 7, 4]]),
 )
 def test_rows_are_packed_in_any_layout(rows, layout, expected):
     inputs = pack(*rows, layout=layout, pad_id=1, max_length=9)

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import transformers
-from checks import refusals
+from checks import cases, refusals
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,9 +52,7 @@ def test_a_window_is_the_question_and_a_part_of_the_context():
     assert (taken.buckets, len(windows)) == ((16,), 3)
 
 
-@pytest.mark.parametrize(
-    ("options", "question"), [({"max_question_length": 2}, "a b"), ({}, "a b c d")]
-)
+@cases(({"max_question_length": 2}, "a b"), ({}, "a b c d"))
 def test_a_long_question_leaves_half_the_room_to_the_context(options, question):
     windows = windows_of(["a b c d e f g h"], ["h g"], **options)
     assert pieces(windows, 0) == f"[CLS] {question} [SEP] h g [SEP]"

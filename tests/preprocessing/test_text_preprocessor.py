@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import transformers
-from checks import THEIR_NAMES, refused
+from checks import THEIR_NAMES, cases, refused
 
 from bert_keras.preprocessing import TextPreprocessor
 from bert_keras.tokenizers import WordPieceTokenizer
@@ -70,16 +70,13 @@ def test_only_the_named_inputs_are_made(preprocessor):
     assert sorted(preprocessor(["a"])) == ["padding_mask", "segment_ids", "token_ids"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ([TEXTS], [[2, 5, 3], [2, 6, 3]]),
-        ([("a", "b", "c")], [[2, 5, 3], [2, 6, 3], [2, 7, 3]]),
-        (["a b"], [[2, 5, 6, 3]]),
-        (["a", "b"], [[2, 5, 3, 6, 3]]),
-        ([["a", "b"], ["c", "a"]], [[2, 5, 3, 7, 3], [2, 6, 3, 5, 3]]),
-        ([(np.array(["a", "b"]), pd.Series(["c", "a"]))], [[2, 5, 3, 7, 3], [2, 6, 3, 5, 3]]),
-    ],
+@cases(
+    ([TEXTS], [[2, 5, 3], [2, 6, 3]]),
+    ([("a", "b", "c")], [[2, 5, 3], [2, 6, 3], [2, 7, 3]]),
+    (["a b"], [[2, 5, 6, 3]]),
+    (["a", "b"], [[2, 5, 3, 6, 3]]),
+    ([["a", "b"], ["c", "a"]], [[2, 5, 3, 7, 3], [2, 6, 3, 5, 3]]),
+    ([(np.array(["a", "b"]), pd.Series(["c", "a"]))], [[2, 5, 3, 7, 3], [2, 6, 3, 5, 3]]),
 )
 def test_a_text_a_column_and_pairs_are_accepted(preprocessor, arguments, expected):
     ids = preprocessor(*arguments)["token_ids"]

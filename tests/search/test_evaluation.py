@@ -44,11 +44,9 @@ def test_damaged_folders_name_the_place(write, damage):
 def test_a_search_scores_as_its_whole_matrix_does():
     rng = np.random.default_rng(0)
     scores, relevance = rng.random((6, 30)), rng.integers(0, 3, (6, 30))
-    data = RetrievalData(
-        {f"d{n}": "" for n in range(30)},
-        {f"q{n}": str(n) for n in range(6)},
-        {f"q{n}": {f"d{m}": int(r) for m, r in enumerate(relevance[n])} for n in range(6)},
-    )
+    judgements = {f"q{n}": {f"d{m}": int(r) for m, r in enumerate(relevance[n])} for n in range(6)}
+    queries = {name: name[1:] for name in judgements}
+    data = RetrievalData(dict.fromkeys(judgements["q0"], ""), queries, judgements)
 
     def search(queries, top_k):
         best = np.argsort(-scores[[int(query) for query in queries]], axis=1)[:, :top_k]
@@ -68,10 +66,9 @@ def test_a_query_of_the_corpus_is_no_hit_of_its_own():
     corpus = {f"d{n}": str(n) for n in range(4)}
     data = RetrievalData(corpus, {"d0": "0", "q": "1"}, {"d0": {"d2": 1}, "q": {"d0": 1}})
     ranking = [{"id": f"d{n}", "score": -n} for n in range(4)]
-    found = evaluate_retrieval(lambda queries, top_k: [ranking[:top_k]] * 2, data, 2)
-    assert (found["mrr@2"], found["recall@2"]) == (0.75, 1.0)
-    found = evaluate_retrieval(lambda queries, top_k: [ranking[:top_k]] * 2, data, 2, False)
-    assert (found["mrr@2"], found["recall@2"]) == (0.5, 0.5)
+    for ignores, scores in ((True, (0.75, 1.0)), (False, (0.5, 0.5))):
+        found = evaluate_retrieval(lambda queries, k: [ranking[:k]] * 2, data, 2, ignores)
+        assert (found["mrr@2"], found["recall@2"]) == scores
 
 
 def test_judged_documents_that_are_missing_count_as_not_found():

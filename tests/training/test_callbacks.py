@@ -1,9 +1,11 @@
 """The callbacks: the best epoch, and early stopping."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
-from checks import assert_same_structure_close, refusals
+from checks import assert_same_structure_close, cases, refusals
 
 from bert_keras.training.callbacks import BestOnMetric
 from bert_keras.training.optimizer import AdamW
@@ -40,19 +42,15 @@ def fit(model, *callbacks, epochs=4, **options):
     return model.fit(X, Y, epochs=epochs, callbacks=list(callbacks), **options)
 
 
-def assert_equal_weights(first, second):
-    assert_same_structure_close(first, second, 0)
+assert_equal_weights = functools.partial(assert_same_structure_close, atol=0)
 
 
-@pytest.mark.parametrize(
-    ("values", "mode", "best_epoch"),
-    [
-        pytest.param([0.1, 0.7, 0.3, 0.6], "max", 1, marks=pytest.mark.each_backend),
-        ([0.9, 0.7, 0.3, 0.6], "min", 2),
-        ([0.9, 0.7, 0.3, 0.6], "max", 0),
-        ([0.1, 0.2, 0.3, 0.4], "max", 3),
-        ([float("nan"), 0.2, float("nan"), 0.2], "max", 1),
-    ],
+@cases(
+    pytest.param([0.1, 0.7, 0.3, 0.6], "max", 1, marks=pytest.mark.each_backend),
+    ([0.9, 0.7, 0.3, 0.6], "min", 2),
+    ([0.9, 0.7, 0.3, 0.6], "max", 0),
+    ([0.1, 0.2, 0.3, 0.4], "max", 3),
+    ([float("nan"), 0.2, float("nan"), 0.2], "max", 1),
 )
 @pytest.mark.eager
 def test_training_ends_with_the_weights_of_the_best_epoch(values, mode, best_epoch):
@@ -128,8 +126,7 @@ def test_averaged_weights_are_measured_and_kept(make):
 
     averages = []
     for epochs in (1, 2, 3):
-        model = make_model(optimizer())
-        fit(model, epochs=epochs)
+        fit(model := make_model(optimizer()), epochs=epochs)
         averages.append(model.get_weights())
     measure, model = Recorded([0.1, 0.9, 0.2]), make_model(optimizer())
 

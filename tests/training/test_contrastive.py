@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 import torch
-from checks import compute, made_again, refusals, to_numpy
+from checks import cases, compute, made_again, refusals, to_numpy
 from keras import ops
 from torch.nn import functional
 
@@ -79,10 +79,7 @@ def test_regression_is_the_squared_difference_of_cosine_and_score():
     assert value(CosineRegression(), scores[:, None], vectors) == pytest.approx(actual)
 
 
-@pytest.mark.parametrize(
-    ("distance", "margin"),
-    [("cosine", 0.5), pytest.param("euclidean", 1.0, marks=pytest.mark.each_backend)],
-)
+@cases(("cosine", 0.5), pytest.param("euclidean", 1.0, marks=pytest.mark.each_backend))
 def test_the_triplet_loss_equals_torchs(distance, margin):
     vectors = random_vectors(batch=8, num_texts=3)
     function = {

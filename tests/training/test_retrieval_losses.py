@@ -21,15 +21,9 @@ VECTORS = RNG.normal(size=(5, 4, 6)).astype("float32")
 TEACHER = RNG.normal(size=(5, 3)).astype("float32")
 SCORES = RNG.normal(size=(5, 5)).astype("float32")
 # Candidates of five queries, of which some do not exist.
-GRADES = np.array(
-    [
-        [0, 2, 1, 0, 3],
-        [1, 0, 0, -np.inf, -np.inf],
-        [0, 0, 1, 2, -np.inf],
-        [0] * 5,
-        [2, *[-np.inf] * 4],
-    ]
-)
+NONE = -np.inf
+GRADES = [[0, 2, 1, 0, 3], [1, 0, 0, NONE, NONE], [0, 0, 1, 2, NONE], [0] * 5, [2, *[NONE] * 4]]
+GRADES = np.array(GRADES)
 BINARY = np.where(np.isfinite(GRADES), GRADES > 0, GRADES)
 
 
@@ -121,31 +115,31 @@ def matryoshka(labels, vectors):
 
 
 LABELS = np.array([0.5, 0.1, 0.5, -1.0, 0.9], "float32")
+
+
+def of_vectors(formula, **options):
+    return lambda labels, vectors: formula(labels, dots(vectors), **options)
+
+
+def vector_errors(teacher, vectors):
+    return ((vectors - teacher[:, None]) ** 2).mean()
+
+
+THREEFOLD = functools.partial(relevance, pos_weight=3.0)
+LAMBDA_AT_2 = functools.partial(lambda_loss, k=2, sigma=1.5, mu=3.0)
 CASES = {
     "cosent": (CoSENT(), LABELS, VECTORS[:, :2], cosent),
     "angle": (AnglE(), LABELS, VECTORS[:, :2, :4], angle),
-    "margins": (MarginMSE(), TEACHER, VECTORS, lambda t, v: margin_mse(t, dots(v))),
+    "margins": (MarginMSE(), TEACHER, VECTORS, of_vectors(margin_mse)),
     "margins_of_scores": (MarginMSE(), GRADES, SCORES, margin_mse),
-    "divergence": (
-        *(TeacherDivergence(2.0), TEACHER, VECTORS),
-        lambda t, v: divergence(t, dots(v), 2.0),
-    ),
+    "divergence": (TeacherDivergence(2.0), TEACHER, VECTORS, of_vectors(divergence, temperature=2)),
     "divergence_of_scores": (TeacherDivergence(), GRADES, SCORES, divergence),
-    "vectors": (
-        *(EmbeddingMSE(), VECTORS[:, 0], VECTORS[:, 1:]),
-        lambda t, v: ((v - t[:, None]) ** 2).mean(),
-    ),
+    "vectors": (EmbeddingMSE(), VECTORS[:, 0], VECTORS[:, 1:], vector_errors),
     "relevance": (RelevanceCrossentropy(), BINARY, SCORES, relevance),
-    "pos_weight": (
-        *(RelevanceCrossentropy(3.0), BINARY, SCORES),
-        lambda y, x: relevance(y, x, 3.0),
-    ),
+    "pos_weight": (RelevanceCrossentropy(3.0), BINARY, SCORES, THREEFOLD),
     "listwise": (ListwiseCrossentropy(), GRADES, SCORES, listwise),
     "lambda": (LambdaLoss(), GRADES, SCORES, lambda_loss),
-    "lambda_at_2": (
-        *(LambdaLoss(2, 1.5, 3.0), GRADES, SCORES),
-        lambda y, s: lambda_loss(y, s, 2, 1.5, 3.0),
-    ),
+    "lambda_at_2": (LambdaLoss(2, 1.5, 3.0), GRADES, SCORES, LAMBDA_AT_2),
     "matryoshka": (Matryoshka(MarginMSE(), (6, 2), (1.0, 0.5)), TEACHER, VECTORS, matryoshka),
 }
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from checks import made_again, to_numpy
+from checks import cases, made_again, to_numpy
 
 from bert_keras.training.schedules import WarmupDecay
 
@@ -47,21 +47,15 @@ def test_each_decay_equals_transformers(warmup):
         np.testing.assert_allclose(rates(schedule, range(21)), expected, rtol=1e-5, atol=1e-11)
 
 
-@pytest.mark.parametrize(
-    ("warmup", "total_steps", "expected"),
-    [(0.1, 30, 3), (0.29, 100, 29), (0.1, 4, 0), (0.99, 10, 9), (0.0, 5, 0), (5, 30, 5)],
-)
+@cases((0.1, 30, 3), (0.29, 100, 29), (0.1, 4, 0), (0.99, 10, 9), (0.0, 5, 0), (5, 30, 5))
 def test_warmup_is_a_fraction_or_a_number_of_steps(warmup, total_steps, expected):
     assert WarmupDecay(1.0, total_steps, warmup=warmup).warmup_steps == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *(("total_steps", 0), ("total_steps", 2.5), ("warmup", 10), ("warmup", 1.0)),
-        *(("warmup", -1), ("warmup", "a tenth"), ("lr_schedule", "exponential")),
-        ("peak_learning_rate", -1.0),
-    ],
+@cases(
+    *(("total_steps", 0), ("total_steps", 2.5), ("warmup", 10), ("warmup", 1.0)),
+    *(("warmup", -1), ("warmup", "a tenth"), ("lr_schedule", "exponential")),
+    ("peak_learning_rate", -1.0),
 )
 def test_impossible_settings_are_refused(name, value):
     with pytest.raises(ValueError, match=name):
