@@ -5,7 +5,7 @@ variables hold deleted arrays: two threads that predict at once, or an exception
 weights are an argument like the inputs (JAX) or only read (TensorFlow, PyTorch). So any number of
 threads may predict at once, and an exception in one of them leaves no trace.
 
-Remove when `test_an_exception_in_keras_s_predict_loses_weights` fails.
+Remove when `test_an_exception_in_a_loop_of_keras_loses_weights` fails.
 """
 
 import functools

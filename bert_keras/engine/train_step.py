@@ -4,7 +4,7 @@ Why: on JAX a step of Keras donates the weights' buffers, and the variables get 
 when Keras syncs them. An exception or Ctrl-C before that leaves variables whose arrays are deleted.
 On the other backends Ctrl-C can stop a step between two variables.
 
-Remove when `test_an_exception_in_keras_s_evaluate_loses_weights` fails.
+Remove when `test_an_exception_in_a_loop_of_keras_loses_weights` fails.
 """
 
 import contextlib

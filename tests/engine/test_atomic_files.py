@@ -13,6 +13,8 @@ import sys
 import keras
 import numpy as np
 import pytest
+import safetensors
+from files import contents
 from tiny import tiny_backbone, tiny_classifier
 
 import bert_keras
@@ -49,8 +51,7 @@ def test_files_of_a_running_writer_are_not_swept(tmp_path):
         pathlib.Path(temporary).write_text("slow")
         files.write_text(tmp_path / "file", "quick")
         assert (tmp_path / "file").read_text() == "quick"
-    assert (tmp_path / "file").read_text() == "slow"
-    assert os.listdir(tmp_path) == ["file"]
+    assert contents(tmp_path) == {"file": b"slow"}
 
 
 def test_a_reader_sees_one_state_while_somebody_writes(tmp_path):
@@ -68,14 +69,13 @@ def test_a_reader_sees_one_state_while_somebody_writes(tmp_path):
     assert read(None, folder) == {"new 3"}
 
 
-def test_a_link_stays_a_link_and_a_mode_stays_as_it_was(tmp_path):
-    file, folder = tmp_path / "file", tmp_path / "folder"
-    file.write_text("old")
+def test_a_link_stays_a_link_and_a_mode_stays_as_it_was(write, tmp_path):
+    file, folder = write("file", "old"), tmp_path / "folder"
     file.chmod(0o604)
     folder.mkdir()
-    links = [tmp_path / "link to file", tmp_path / "link to folder"]
-    for link in links:
-        link.symlink_to(link.name.removeprefix("link to "))
+    links = [tmp_path / f"link to {path.name}" for path in (file, folder)]
+    for link, path in zip(links, (file, folder), strict=True):
+        link.symlink_to(path.name)
     files.write_text(links[0], "new")
     write_folder(links[1], "new")
     assert (file.read_text(), file.stat().st_mode & 0o777) == ("new", 0o604)
@@ -85,12 +85,9 @@ def test_a_link_stays_a_link_and_a_mode_stays_as_it_was(tmp_path):
     assert (tmp_path / "preset" / "model.safetensors").stat().st_mode & 0o444 == 0o444
 
 
-def test_a_device_is_written_to_and_stays(tmp_path):
+def test_a_device_and_the_current_folder_are_written_to_and_stay(tmp_path, monkeypatch):
     files.write_text(os.devnull, "nothing")
     assert not pathlib.Path(os.devnull).is_file()
-
-
-def test_the_current_folder_stays_the_current_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_folder(".", "new")
     assert pathlib.Path("weights").read_text() == "new"
@@ -101,8 +98,7 @@ def test_a_folder_that_cannot_be_swapped_is_written_file_by_file(tmp_path, monke
     monkeypatch.setattr(files, "_swap", None)
     for text in ("old", "new"):
         write_folder(tmp_path / "preset", text)
-    assert sorted(os.listdir(tmp_path / "preset")) == ["config.json", "weights"]
-    assert (tmp_path / "preset" / "weights").read_text() == "new"
+    assert contents(tmp_path / "preset") == {"config.json": b"new", "weights": b"new"}
 
 
 TENSORFLOW_ERROR = "ResourceExhaustedError: part-0; No space left on device [Op:SaveV2]"
@@ -130,25 +126,23 @@ def test_an_error_of_another_file_or_of_none_stays_as_it_is(tmp_path, name):
     assert found.value is error
 
 
-def test_a_file_that_nobody_may_write_stays(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("old")
+def test_a_file_that_nobody_may_write_stays(write, tmp_path, monkeypatch):
+    path = write("file", "old")
     monkeypatch.setattr(os, "access", lambda *_: False)  # For the superuser nothing is read-only.
-    with pytest.raises(PermissionError, match="still there"), files.replacing(tmp_path / "file"):
+    with pytest.raises(PermissionError, match="still there"), files.replacing(path):
         pytest.fail("work was done before")
-    assert os.listdir(tmp_path) == ["file"]
+    assert contents(tmp_path) == {"file": b"old"}
 
 
 @pytest.mark.parametrize("is_swapped", [True, False])
-def test_files_that_others_write_meanwhile_are_kept(tmp_path, monkeypatch, is_swapped):
+def test_files_that_others_write_meanwhile_are_kept(write, tmp_path, monkeypatch, is_swapped):
     folder, chown = tmp_path / "preset", os.chown
     write_folder(folder, "old")
-    for name in ("README", "1/README"):
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text("of before")
+    others = [write(f"preset/{name}", "of before") for name in ("README", "1/README")]
 
     def meanwhile(*args):  # The links are made, the folders not yet swapped.
-        for name in ("README", "1/README"):
-            files.write_text(folder / name, "of meanwhile")
+        for path in others:
+            files.write_text(path, "of meanwhile")
         if not is_swapped:
             raise NO_SPACE
         return chown(*args)
@@ -158,35 +152,25 @@ def test_files_that_others_write_meanwhile_are_kept(tmp_path, monkeypatch, is_sw
         for name in ("config.json", "1/weights"):
             (new / name).parent.mkdir(exist_ok=True)
             files.write_text(new / name, "new")
-    found = {str(x.relative_to(folder)): x.read_text() for x in folder.rglob("*") if x.is_file()}
-    assert found == {
-        **dict.fromkeys(("README", "1/README"), "of meanwhile"),
-        **dict.fromkeys(("config.json", "1/weights"), "new"),
-        "weights": "old",
-    }
+    expected = dict.fromkeys(("README", "1/README"), b"of meanwhile")
+    expected |= {"config.json": b"new", "1/weights": b"new", "weights": b"old"}
+    assert contents(folder) == expected
     assert os.listdir(tmp_path) == ["preset"]
 
 
 # Models
 
 
-def labels_of_adapters(path):
-    with open(path, "rb") as file:
-        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-    return tuple(json.loads(header["__metadata__"]["bert_keras_adapters"])["label_names"])
+KINDS = {"x.keras": "save", "preset": "save_to_preset", "huggingface": "export_to_huggingface"}
+KINDS["adapters"] = "save_adapters"
 
 
-def labels_of_task(path):
+def labels_of(path):
+    if path.name == "adapters":
+        metadata = safetensors.safe_open(path, "numpy").metadata()
+        return tuple(json.loads(metadata["bert_keras_adapters"])["label_names"])
     load = keras.models.load_model if path.is_file() else bert_keras.TextClassifier.from_preset
     return load(path).label_names
-
-
-KINDS = {
-    "x.keras": ("save", labels_of_task),
-    "preset": ("save_to_preset", labels_of_task),
-    "huggingface": ("export_to_huggingface", labels_of_task),
-    "adapters": ("save_adapters", labels_of_adapters),
-}
 
 
 classifier = functools.cache(tiny_classifier)
@@ -195,11 +179,10 @@ classifier = functools.cache(tiny_classifier)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_full_disk_leaves_the_old_file_and_says_so(tmp_path, kind):
     resource = pytest.importorskip("resource")
-    method, labels = KINDS[kind]
+    options = {"lora_rank": 2} if kind == "adapters" else {}
 
     def save(names):
-        options = {"lora_rank": 2} if kind == "adapters" else {}
-        getattr(classifier(label_names=names, **options), method)(tmp_path / kind)
+        getattr(classifier(label_names=names, **options), KINDS[kind])(tmp_path / kind)
 
     save(ONE)
     for limit in (0, 1000):
@@ -211,20 +194,16 @@ def test_a_full_disk_leaves_the_old_file_and_says_so(tmp_path, kind):
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         assert found.value.filename == str(tmp_path / kind)
-        assert labels(tmp_path / kind) == ONE
+        assert labels_of(tmp_path / kind) == ONE
     save(TWO)
-    assert labels(tmp_path / kind) == TWO
+    assert labels_of(tmp_path / kind) == TWO
     assert os.listdir(tmp_path) == [kind]
 
 
 def test_weights_alone_are_whole_or_as_they_were(tmp_path):
-    backbone, path = tiny_backbone(), tmp_path / "x.weights.h5"
-    shards = {"max_shard_size": 0.00001}
-    for name, options in (
-        (path.name, {}),
-        ("x.weights.json", shards),
-        ("new/x.weights.json", shards),
-    ):
+    backbone = tiny_backbone()
+    for name in ("x.weights.h5", "x.weights.json", "new/x.weights.json"):
+        options = {"max_shard_size": 0.00001} if name.endswith("json") else {}
         backbone.save_weights(tmp_path / name, **options)
         again = tiny_backbone()
         again.load_weights(tmp_path / name)
@@ -250,10 +229,9 @@ def test_overwrite_false_asks_once_as_keras_does(tmp_path, monkeypatch, answer):
 
 def test_checkpoints_by_keras_s_callback_are_whole_too(tmp_path):
     task = tiny_classifier()
-    callbacks = [
-        keras.callbacks.ModelCheckpoint(tmp_path / "x.keras"),
-        keras.callbacks.ModelCheckpoint(tmp_path / "x.weights.h5", save_weights_only=True),
-    ]
+    paths = {tmp_path / "x.keras": False, tmp_path / "x.weights.h5": True}
+    make = keras.callbacks.ModelCheckpoint
+    callbacks = [make(path, save_weights_only=alone) for path, alone in paths.items()]
     task.fit(["a", "b"], [0, 1], epochs=1, verbose=0, callbacks=callbacks)
     assert sorted(os.listdir(tmp_path)) == ["x.keras", "x.weights.h5"]
     keras.models.load_model(tmp_path / "x.keras").load_weights(tmp_path / "x.weights.h5")
@@ -263,10 +241,8 @@ def test_checkpoints_by_keras_s_callback_are_whole_too(tmp_path):
 
 
 def registered_classes():
-    found = keras.saving.get_custom_objects()
-    return [
-        name for name in found if name.startswith("bert_keras>") and isinstance(found[name], type)
-    ]
+    found = keras.saving.get_custom_objects().items()
+    return [name for name, x in found if name.startswith("bert_keras>") and isinstance(x, type)]
 
 
 @pytest.fixture(scope="module")
@@ -301,11 +277,8 @@ def test_no_argument_of_a_config_is_a_path(opened, name):
 def test_a_class_that_is_not_imported_is_no_damage(tmp_path, changed_archive):
     tiny_classifier().save(tmp_path / "x.keras")
 
-    def rename(member, content):
-        is_config = member == "config.json"
-        return content.replace(b"TextClassifier", b"TokenScorer") if is_config else content
-
-    changed = changed_archive(tmp_path / "x.keras", rename)
+    names = b"TextClassifier", b"TokenScorer"
+    changed = changed_archive(tmp_path / "x.keras", lambda member, content: content.replace(*names))
     message = f"{changed} needs the class 'TokenScorer', .* Import the module"
     with pytest.raises(ValueError, match=message) as found:
         bert_keras.load_model(changed)
@@ -314,24 +287,20 @@ def test_a_class_that_is_not_imported_is_no_damage(tmp_path, changed_archive):
     assert "damaged" not in str(found.value)
 
 
-def test_a_file_and_the_one_beside_it_are_replaced_together(tmp_path):
-    def write(*names):
+def test_a_file_and_the_one_beside_it_are_replaced_together(write, tmp_path):
+    def replace(*names):
         with files.replacing_files(tmp_path, ["model.bin"], index="model.xml") as folder:
             for name in names:
                 (folder / name).write_text("new")
             if not names:
                 raise NO_SPACE
 
-    def there():
-        return {path.name: path.read_text() for path in tmp_path.iterdir()}
-
-    old = {"model.xml": "old", "model.bin": "old", "other": "old"}
-    for name, text in old.items():
-        (tmp_path / name).write_text(text)
+    for name in ("model.xml", "model.bin", "other"):
+        write(name, "old")
     with pytest.raises(OSError, match="still there"):
-        write()
-    assert there() == old
-    write("model.xml", "model.bin")
-    assert there() == {"model.xml": "new", "model.bin": "new", "other": "old"}
-    write("model.xml")
-    assert there() == {"model.xml": "new", "other": "old"}
+        replace()
+    assert contents(tmp_path) == {"model.xml": b"old", "model.bin": b"old", "other": b"old"}
+    replace("model.xml", "model.bin")
+    assert contents(tmp_path) == {"model.xml": b"new", "model.bin": b"new", "other": b"old"}
+    replace("model.xml")
+    assert contents(tmp_path) == {"model.xml": b"new", "other": b"old"}
