@@ -5,8 +5,8 @@ import functools
 import keras
 import numpy as np
 import pytest
-from checks import assert_same_structure_close
-from tiny import tiny_backbone, tiny_task
+from checks import assert_same_structure_close, cases
+from tiny import tiny_backbone, tiny_classifier, tiny_task
 
 import bert_keras
 
@@ -48,13 +48,10 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("case", "optimizer"),
-    [
-        *((case, "AdamW") for case in CASES),
-        ("class weights", "SGD"),
-        pytest.param("words", "SGD", marks=pytest.mark.each_backend),
-    ],
+@cases(
+    *((case, "AdamW") for case in CASES),
+    ("class weights", "SGD"),
+    pytest.param("words", "SGD", marks=pytest.mark.each_backend),
 )
 def test_unequal_batches_make_the_update_of_the_whole(case, optimizer):
     make = OPTIMIZERS[optimizer]
@@ -65,17 +62,14 @@ def test_unequal_batches_make_the_update_of_the_whole(case, optimizer):
 def test_a_short_last_batch_and_a_summed_loss_make_the_update_of_the_whole():
     for reduction in ("sum_over_batch_size", "sum"):
         loss = keras.losses.MeanSquaredError(reduction=reduction)
-        parts = update(
-            "examples", keras.optimizers.SGD(0.01, gradient_accumulation_steps=2), 4, loss
-        )
+        optimizer = keras.optimizers.SGD(0.01, gradient_accumulation_steps=2)
+        parts = update("examples", optimizer, 4, loss)
         whole = update("examples", keras.optimizers.SGD(0.01), 6, loss)
         assert_same_structure_close(parts, whole, 1e-5)
 
 
 def test_an_unfinished_update_continues_after_loading(reloaded):
-    straight, halves = (
-        tiny_task("TextClassifier", tiny_backbone(dropout=0.0), num_classes=2) for _ in range(2)
-    )
+    straight, halves = (tiny_classifier(tiny_backbone(dropout=0.0)) for _ in range(2))
     halves.set_weights(straight.get_weights())
     inputs, weights = straight.preprocessor(TEXTS), WEIGHTS[[0, 1, 3, 4, 5]]
     for task in (straight, halves):
@@ -91,13 +85,10 @@ def test_an_unfinished_update_continues_after_loading(reloaded):
     assert_same_structure_close(halves.get_weights(), straight.get_weights(), 0)
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("Pretraining", "several losses, which weigh a batch differently"),
-        ("TextEmbedder", "compares the rows of a batch"),
-        ("SparseTextEmbedder", "compares the rows of a batch"),
-    ],
+@cases(
+    ("Pretraining", "several losses, which weigh a batch differently"),
+    ("TextEmbedder", "compares the rows of a batch"),
+    ("SparseTextEmbedder", "compares the rows of a batch"),
 )
 def test_batches_that_cannot_make_the_update_of_the_whole_are_refused(name, reason):
     task = tiny_task(name)

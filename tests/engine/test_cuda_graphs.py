@@ -9,6 +9,7 @@ from concurrent import futures
 import keras
 import numpy as np
 import pytest
+from checks import cases
 from tiny import ready_inputs, tiny_classifier
 
 from bert_keras.engine import cuda_graphs, kernels, prediction, train_step
@@ -84,12 +85,9 @@ def test_the_number_of_graphs_is_limited(monkeypatch):
     assert capture.num_captures == 2
 
 
-@pytest.mark.parametrize(
-    ("capture", "reason"),
-    [
-        (Capture(wait="losses.py, line 3, waits for the GPU."), "losses.py, line 3"),
-        (Capture(error="CUDA error: invalidated\nSearch for it"), "CUDA error: invalidated"),
-    ],
+@cases(
+    (Capture(wait="losses.py, line 3, waits for the GPU."), "losses.py, line 3"),
+    (Capture(error="CUDA error: invalidated\nSearch for it"), "CUDA error: invalidated"),
 )
 def test_a_step_that_cannot_be_captured_runs_itself_and_says_why_once(capture, reason):
     step = cuda_graphs.GraphedStep(total, capture=capture)

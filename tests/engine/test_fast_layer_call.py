@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from checks import cases
 from tiny import tiny_classifier
 
 from bert_keras import TextClassifier
@@ -52,18 +53,15 @@ def inside(layer, x, dtype=None, **kwargs):
 
 
 @pytest.mark.each_backend
-@pytest.mark.parametrize(
-    ("attributes", "dtype", "kwargs", "is_direct"),
-    [
-        ({}, "float32", {}, True),
-        ({}, "int32", {}, True),
-        ({}, "float32", {"training": True}, True),
-        ({}, "float32", {"training": False}, False),
-        ({}, "float16", {}, False),
-        ({"built": False}, "float32", {}, False),
-        ({"_dtype_policy": keras.dtype_policies.DTypePolicyMap()}, "float32", {}, False),
-        ({"activity_regularizer": keras.regularizers.L2(1.0)}, "float32", {}, False),
-    ],
+@cases(
+    ({}, "float32", {}, True),
+    ({}, "int32", {}, True),
+    ({}, "float32", {"training": True}, True),
+    ({}, "float32", {"training": False}, False),
+    ({}, "float16", {}, False),
+    ({"built": False}, "float32", {}, False),
+    ({"_dtype_policy": keras.dtype_policies.DTypePolicyMap()}, "float32", {}, False),
+    ({"activity_regularizer": keras.regularizers.L2(1.0)}, "float32", {}, False),
 )
 def test_a_call_is_direct_where_keras_would_add_nothing(
     asked, attributes, dtype, kwargs, is_direct
@@ -113,8 +111,8 @@ def test_layers_do_not_train_in_a_model_whose_call_takes_no_training():
             counted(inputs["token_ids"])
             return super().call(inputs)
 
-    counted, small = Counted(), tiny_classifier()
-    outer = Outer(small.backbone, num_classes=2)
+    counted = Counted()
+    outer = Outer(tiny_classifier().backbone, num_classes=2)
     outer.train_on_batch(INPUTS, np.array([0, 1]))
     assert counted.seen[-1] is None
 
@@ -137,6 +135,7 @@ def test_a_step_has_the_losses_of_its_own_call():
 
 def test_hooks_run():
     import torch
+    from torch.nn.modules.module import register_module_forward_hook
 
     layer, calls = Counted(), []
     x = torch.ones((2, 3), requires_grad=True)
@@ -145,10 +144,7 @@ def test_hooks_run():
     handle.remove()
     assert calls == [layer]
     calls.clear()
-    for register in (
-        layer.register_forward_hook,
-        torch.nn.modules.module.register_module_forward_hook,
-    ):
+    for register in (layer.register_forward_hook, register_module_forward_hook):
         handle = register(lambda module, *_: calls.append(module))
         inside(layer, keras.ops.ones((2, 3)))
         handle.remove()

@@ -6,6 +6,7 @@ import os
 import keras
 import numpy as np
 import pytest
+from checks import cases
 from tiny import tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
@@ -36,29 +37,23 @@ def answers(model):
 
 
 def quantized_layers(model):
-    return [
-        (layer.name, layer.quantization_mode)
-        for layer in model._flatten_layers()
-        if getattr(layer, "quantization_mode", None)
-    ]
+    modes = [(x.name, getattr(x, "quantization_mode", None)) for x in model._flatten_layers()]
+    return [(name, mode) for name, mode in modes if mode]
 
 
 @pytest.fixture
-def saved_and_loaded(tmp_path):
+def saved_and_loaded(reloaded):
     """Returns a function that saves a model and loads it with the same quantized layers."""
 
     def save_and_load(model):
-        model.save(tmp_path / "model.keras")
-        loaded = keras.models.load_model(tmp_path / "model.keras")
+        loaded = reloaded(model)
         assert quantized_layers(loaded) == quantized_layers(model)
         return loaded
 
     return save_and_load
 
 
-@pytest.mark.parametrize(
-    ("mode", "filters", "count"), [("int8", None, 11), ("int4", None, 11), ("int8", "query", 1)]
-)
+@cases(("int8", None, 11), ("int4", None, 11), ("int8", "query", 1))
 def test_a_file_holds_the_quantized_layers_and_no_others(
     task, saved_and_loaded, mode, filters, count
 ):
@@ -92,9 +87,9 @@ def test_garbage_collection_visits_older_objects_once_and_not_for_every_weight(t
 
 
 def test_custom_quantizers_are_kept(task, saved_and_loaded):
-    config = keras.quantizers.Int8QuantizationConfig(
-        *(keras.quantizers.AbsMaxQuantizer(axis=axis, value_range=(-7, 7)) for axis in (0, -1))
-    )
+    make = keras.quantizers.AbsMaxQuantizer
+    quantizers = [make(axis=axis, value_range=(-7, 7)) for axis in (0, -1)]
+    config = keras.quantizers.Int8QuantizationConfig(*quantizers)
     task.quantize(config=config, filters="query")
     np.testing.assert_array_equal(answers(saved_and_loaded(task)), answers(task))
 

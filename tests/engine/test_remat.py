@@ -21,10 +21,9 @@ def classifier(remat, frozen=None, **options):
     backbone = tiny_backbone(**{"num_layers": 2, "dropout": 0.3, "remat": remat, **options})
     model = tiny_classifier(backbone, frozen=frozen)
     # Initial weights of 0.02 are too small for their gradients to matter.
-    model.set_weights(
-        [w if w.dtype.kind in "iu" else w + 0.1 * np.cos(np.arange(w.size)).reshape(w.shape)
-         for w in model.get_weights()]
-    )  # fmt: skip
+    for weight in model.weights:
+        if "float" in weight.dtype:
+            weight.assign_add(0.1 * np.cos(np.arange(np.prod(weight.shape))).reshape(weight.shape))
     return model
 
 

@@ -4,6 +4,7 @@
 """
 
 import _thread
+import functools
 import itertools
 import os
 import random
@@ -69,17 +70,8 @@ class Run:
         return keras.tree.map_structure(lambda x: x[4 * number : 4 * number + 4], self.data)
 
     def fit(self, **options):
-        self.task.fit(
-            self.inputs,
-            self.data[1],
-            sample_weight=self.data[2],
-            validation_data=self.rows(0),
-            shuffle=False,
-            batch_size=4,
-            epochs=1,
-            verbose=0,
-            **options,
-        )
+        options |= {"validation_data": self.rows(0), "shuffle": False, "epochs": 1}
+        self.task.fit(*self.data[:2], 4, sample_weight=self.data[2], verbose=0, **options)
 
     def evaluate(self, **options):
         self.task.evaluate(*self.data[:2], 4, 0, self.data[2], **options)
@@ -124,8 +116,7 @@ def interrupted(function, seconds):
     Returns:
         Whether it was interrupted before its end.
     """
-    is_done = False
-    timer = threading.Timer(seconds, _thread.interrupt_main)
+    is_done, timer = False, threading.Timer(seconds, _thread.interrupt_main)
     try:
         timer.start()
         function()
@@ -191,10 +182,7 @@ def failing_callback(event, number):
 EXCEPTIONS = {
     "evaluate, data": (lambda r, n: r.task.evaluate(Failing(r, n), verbose=0), 0),
     "predict, data": (lambda r, n: r.task.predict(Failing(r, n), verbose=0), 0),
-    "predict, data of Keras's loop": (
-        lambda r, n: r.task.predict(Failing(r, n), verbose=0, steps=NUM_STEPS),
-        0,
-    ),
+    "predict, Keras's loop": (lambda r, n: r.task.predict(Failing(r, n), verbose=0, steps=5), 0),
     "fit, data": (lambda r, n: r.task.fit(Failing(r, n), shuffle=False, verbose=0), None),
     "evaluate": (lambda r, n: r.evaluate(**failing_callback("on_test_batch_begin", n)), 0),
     "fit, before a step": (lambda r, n: r.fit(**failing_callback("on_train_batch_begin", n)), "n"),
@@ -232,10 +220,9 @@ def test_a_callback_may_predict_and_evaluate_between_two_steps(run):
 
 
 def test_one_batch_at_a_time_may_be_interrupted_too(run):
-    for function, steps in (
-        (lambda: run.task.train_on_batch(*run.rows(0)), run.steps[:2]),
-        (lambda: run.task.test_on_batch(*run.rows(0)), run.steps[:1]),
-    ):
+    task = run.task
+    for method, steps in ((task.train_on_batch, run.steps[:2]), (task.test_on_batch, [run.start])):
+        function = functools.partial(method, *run.rows(0))
         run.begin_again()
         duration = seconds_of(function)
         for share in (0.2, 0.5, 0.8):
