@@ -7,6 +7,7 @@ import doctest
 import functools
 import importlib
 import importlib.util
+import itertools
 import pathlib
 import re
 import runpy
@@ -31,11 +32,17 @@ IN_ENGLISH = {"results/benchmarks", "results/recipes"}
 IN_ENGLISH |= {f"results/{name}_ablations" for name in ("fine_tuning", "pretraining")}
 # Tutorials on Chinese text, which have no English page.
 IN_CHINESE = {f"tutorials/{x}" for x in ("matching", "named_entities", "reading", "sentiment")}
+
+
+def text_of(path):
+    return path.read_text(encoding="utf-8")
+
+
 # Modules with examples in docstrings.
 DOCTESTS = [
     path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
     for path in sorted((ROOT / "bert_keras").rglob("*.py"))
-    if ">>> " in path.read_text(encoding="utf-8")
+    if ">>> " in text_of(path)
 ]
 
 pytestmark = pytest.mark.once
@@ -53,6 +60,12 @@ def build(monkeypatch):
     return importlib.import_module("build")
 
 
+@pytest.fixture
+def shared(build):
+    """The pages of code that both languages have, by their paths."""
+    return {path.resolve(): page for path, page in build.shared_pages() if path.suffix == ".py"}
+
+
 def pages(language):
     folder = DOCS / language
     found = [*folder.rglob("*.md"), *folder.rglob("*.py")]
@@ -63,33 +76,31 @@ def code_of(text):
     return [line for line in text.splitlines() if line[:1] != "#"]
 
 
+def blocks_of_python(text):
+    return re.findall(r"(?ms)^```python\n(.*?)^```", text)
+
+
 def test_each_page_exists_in_both_languages(build):
-    shared = {page.rpartition(".")[0] for _, page in build.shared_pages()}
-    english, chinese = pages("en") | shared, pages("zh")
-    assert english - chinese == IN_ENGLISH
-    assert chinese - english == IN_CHINESE
+    english = pages("en") | {page.rpartition(".")[0] for _, page in build.shared_pages()}
+    assert (english - pages("zh"), pages("zh") - english) == (IN_ENGLISH, IN_CHINESE)
 
 
-def test_each_cell_of_a_shared_page_of_code_has_a_chinese_text(build):
-    shared = {path.resolve(): page for path, page in build.shared_pages() if path.suffix == ".py"}
+def test_each_cell_of_a_shared_page_of_code_has_a_chinese_text(build, shared):
     for path, page in shared.items():
         text = build.in_language("zh", path, page, shared)
-        assert code_of(text) == code_of(path.read_text(encoding="utf-8"))
+        assert code_of(text) == code_of(text_of(path))
         assert re.search("# # .*[\u4e00-\u9fff]", text)
-    for path in (DOCS / "zh").rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
+    for text in map(text_of, (DOCS / "zh").rglob("*.py")):
         assert code_of(build.without_gaps(text)) == code_of(text)
     with pytest.raises(ValueError, match="Each cell of prose needs a text"):
         build.with_texts("# %% [markdown]\n# # A page\n", "# 甲\n+++\n乙")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_each_page_of_code_is_a_notebook_whose_cells_compile(language, build):
+def test_each_page_of_code_is_a_notebook_whose_cells_compile(language, build, shared):
     manager = TransformerManager()
-    shared = {path.resolve(): page for path, page in build.shared_pages() if path.suffix == ".py"}
     texts = {page: build.in_language(language, path, page, shared) for path, page in shared.items()}
-    for path in (DOCS / language).rglob("*.py"):
-        texts[path.relative_to(DOCS / language).as_posix()] = path.read_text(encoding="utf-8")
+    texts |= {str(path): text_of(path) for path in (DOCS / language).rglob("*.py")}
     assert len(texts) > 30
     for page, text in texts.items():
         notebook = nbformat.reads(build.percent_pages.notebook(text), as_version=4)
@@ -149,7 +160,7 @@ LINKS = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 
 
 def prose_of(path):
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = text_of(path).splitlines()
     return "\n".join(line for line in lines if path.suffix == ".md" or line[:2] == "# ")
 
 
@@ -184,13 +195,12 @@ def test_figures_are_as_docs_draw_writes_them(language, monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
     drawn = {f"{name}.svg": x for name, x in importlib.import_module("figures").drawings(language)}
     folder = DOCS / language / "figures"
-    assert drawn == {path.name: path.read_text("utf-8") for path in folder.iterdir()}
+    assert drawn == {path.name: text_of(path) for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize("name", ["README.md", "README.zh.md"])
 def test_the_readmes_code_compiles(name):
-    text = (ROOT / name).read_text(encoding="utf-8")
-    blocks = re.findall(r"(?ms)^```python\n(.*?)^```", text)
+    blocks = blocks_of_python(text_of(ROOT / name))
     assert len(blocks) >= 2
     for block in blocks:
         ast.parse(block)
@@ -198,12 +208,12 @@ def test_the_readmes_code_compiles(name):
 
 def test_a_preset_is_in_the_readme_with_its_weights_in_the_guides_or_among_the_forty_encoders():
     guides = [DOCS / language / "guides" / "checkpoints.md" for language in ("en", "zh")]
-    readme, *tables = (path.read_text("utf-8") for path in (ROOT / "README.md", *guides))
-    forty = (DOCS / "en" / "start" / "forty_encoders.md").read_text(encoding="utf-8")
+    paths = (ROOT / "README.md", ROOT / "README.zh.md", *guides)
+    readme, _, *tables = texts = [text_of(path) for path in paths]
+    forty = text_of(DOCS / "en" / "start" / "forty_encoders.md")
     listed = [name for name in PRESETS if f"`{name}`" in readme]
     assert len(listed) > 20
-    readmes = [readme, (ROOT / "README.zh.md").read_text("utf-8")]
-    assert all(re.search(rf"(all|全部) {len(PRESETS)} ", text) for text in [*readmes, *tables])
+    assert all(re.search(rf"(all|全部) {len(PRESETS)} ", text) for text in texts)
     for name, preset in PRESETS.items():
         if name not in listed:
             assert preset["places"][-1].rpartition("/")[2] in forty, name
@@ -216,19 +226,15 @@ def test_each_extra_that_is_named_exists_and_is_described():
     config.read(ROOT / "setup.cfg", encoding="utf-8")
     extras = set(config["options.extras_require"])
     folders = [ROOT / name for name in ("bert_keras", "docs", "examples")]
-    paths = [
-        *ROOT.glob("*.md"),
-        *(path for folder in folders for path in folder.rglob("*.[mp][dy]")),
-    ]
-    named = set()
-    for path in paths:
-        text = path.read_text(encoding="utf-8")
+    paths, named = [*ROOT.glob("*.md")], set()
+    paths += [path for folder in folders for path in folder.rglob("*.[mp][dy]")]
+    for text in map(text_of, paths):
         for names in re.findall(r"(?:'\.|bert_keras)\[([a-z0-9,_]+)\]'", text):
             named |= set(names.split(","))
         named |= set(re.findall(r"(?:extra |可选依赖 )`(\w+)`", text))
     assert len(named) > 8 and named <= extras
     for language in ("en", "zh"):
-        text = (DOCS / language / "start" / "install.md").read_text(encoding="utf-8")
+        text = text_of(DOCS / language / "start" / "install.md")
         assert extras <= set(re.findall(r"`(\w+)`", text))
 
 
@@ -236,12 +242,12 @@ def test_the_readme_on_a_package_index_has_no_relative_links():
     spec = importlib.util.spec_from_file_location("bert_keras_setup", ROOT / "setup.py")
     setup = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(setup)
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = text_of(ROOT / "README.md")
     links = re.compile(r"\]\(([^)]+)\)")
     address = "https://example.org/owner/bert_keras"
     published, plain = (setup.for_package_index(text, address=x) for x in (address, ""))
     assert len(links.findall(published)) == len(links.findall(text)) > 20
-    for target in [*links.findall(published), *links.findall(plain)]:
+    for target in links.findall(published + plain):
         assert target.startswith("https://")
 
 
@@ -252,21 +258,13 @@ NOT_AT_HAND = re.compile(
 )
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "callbacks",
-        "class_imbalance",
-        "gpu",
-        "multi_label",
-        "save_load_resume",
-        "search_your_documents",
-    ],
-)
+GUIDES = ("callbacks", "class_imbalance", "gpu", "multi_label", "save_load_resume")
+
+
+@pytest.mark.parametrize("name", [*GUIDES, "search_your_documents"])
 def test_the_code_of_a_guide_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = (DOCS / "en" / "guides" / f"{name}.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"(?ms)^```python\n(.*?)^```", text)
+    blocks = blocks_of_python(text_of(DOCS / "en" / "guides" / f"{name}.md"))
     code = "\n".join(block for block in blocks if not NOT_AT_HAND.search(block))
     tiny_backbone().save_to_preset("tiny")
     tiny_preprocessor().save_assets("tiny")
@@ -282,14 +280,14 @@ def shell_commands():
     examples = ROOT / "examples"
     paths = [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *DOCS.rglob("*.py")]
     for path in (*paths, *examples.glob("*.py"), *examples.rglob("*.md")):
-        text = re.sub(r"(?m)^# ?", "", path.read_text(encoding="utf-8"))
+        text = re.sub(r"(?m)^# ?", "", text_of(path))
         for block in re.findall(r"(?ms)^```(?:shell|bash)\n(.*?)^```", text):
             block = re.sub(r"\\\n|\s# .*", " ", block)
             # A quoted text may have several lines.
             for line in re.findall(r"(?:\"[^\"]*\"|'[^']*'|[^\n\"'])+", block):
                 words = shlex.split(line)
                 ends = [place for place, word in enumerate(words) if word in ("|", "&&", ";", "&")]
-                for start, end in zip([-1, *ends], [*ends, len(words)], strict=True):
+                for start, end in itertools.pairwise([-1, *ends, len(words)]):
                     command = words[start + 1 : end]
                     # Variables, and commands that start another one.
                     while command and re.fullmatch(r"[A-Z_]+=.*|do|time|nohup", command[0]):
@@ -306,8 +304,7 @@ def flags_of(command):
         path = ROOT / arguments[0]
         if path.suffix != ".py" or not path.is_file():
             return None  # A file of the reader's.
-        text = path.read_text(encoding="utf-8")
-        names = re.findall(r"(?m)^(?:from|import) (\w+)", text)
+        names = re.findall(r"(?m)^(?:from|import) (\w+)", text_of(path))
         imported = (path.with_name(f"{name}.py") for name in names)
         return defined_by(path, *filter(pathlib.Path.is_file, imported))
     if program != "bert-keras" or not arguments[0]:
@@ -323,7 +320,7 @@ def flags_of(command):
 
 
 def defined_by(*paths):
-    text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    text = "\n".join(map(text_of, paths))
     return set(re.findall(r"(?:DEFINE_\w+|add_argument)\(\s*\"-*([\w-]+)\"", text))
 
 

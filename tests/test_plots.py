@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from tiny import tiny_classifier
+from tiny import tiny_backbone, tiny_classifier
 
 import bert_keras
 from bert_keras import plots
@@ -46,6 +46,10 @@ def panels(figure):
     return [axis for axis in figure.axes if axis.axison and axis.get_title()]
 
 
+def texts_of(labels):
+    return [label.get_text() for label in labels]
+
+
 def test_learning_curves_are_lines_and_of_one_epoch_bars(tmp_path):
     figure = plots.learning_curves({"loss": [2.0, 1.0], "val_loss": [3.0, 4.0], "val_f1": [0.5, 1]})
     loss, f1 = panels(figure)
@@ -61,14 +65,12 @@ def test_learning_curves_are_lines_and_of_one_epoch_bars(tmp_path):
 
 def test_a_confusion_matrix_counts_names_and_numbers():
     figure = plots.confusion_matrix(["b", "b", "a"], [1, 0, 0], ["a", "b"])
-    assert [text.get_text() for text in figure.axes[0].texts] == ["1", "0", "1", "1"]
+    assert texts_of(figure.axes[0].texts) == ["1", "0", "1", "1"]
 
 
 @pytest.mark.parametrize("num_heads", [2, 4])
 def test_attention_leaves_no_row_empty_and_its_rows_sum_to_1(num_heads):
-    task = tiny_classifier(
-        bert_keras.BertBackbone(30, 4, num_heads, 8, 8) if num_heads == 4 else None
-    )
+    task = tiny_classifier(tiny_backbone(num_layers=num_heads, num_heads=num_heads))
     tokens, weights = plots.attention_of(task, "good film")
     assert weights.shape[-2:] == (len(tokens), len(tokens))
     np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-6)
@@ -81,10 +83,7 @@ def test_similarities_are_drawn():
     for alike in (True, False):  # Without a warning of matplotlib.
         assert len(plots.similarities([0.1, 0.9], [alike] * 2).axes[0].patches) == 39
     figure = plots.similarities([0.1, 0.9, 0.8], [False, True, True])
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == [
-        "alike",
-        "others",
-    ]
+    assert texts_of(figure.axes[0].get_legend().get_texts()) == ["alike", "others"]
 
 
 def test_marked_text_is_escaped():

@@ -44,21 +44,19 @@ def test_the_arithmetic_of_a_training_step_is_what_pytorch_counts(kind, benchmar
     import flops
 
     backbone = tiny_backbone()
-    config = backbone.get_config()
-    sizes = {"num_hidden_layers": config["num_layers"], "hidden_size": config["hidden_dim"]}
-    sizes |= {"intermediate_size": config["intermediate_dim"]}
-    sizes |= {"vocab_size": config["vocabulary_size"]}
+    sizes = {"num_hidden_layers": backbone.num_layers, "hidden_size": backbone.hidden_dim}
+    sizes["intermediate_size"] = backbone.get_config()["intermediate_dim"]
+    sizes["vocab_size"] = backbone.vocabulary_size
     rng, inputs, decoded = np.random.default_rng(0), {}, 0
     model = bert_keras.TextClassifier(backbone)
     if kind == "pretraining":
         model, decoded = bert_keras.Pretraining(backbone), 3 * 2
         inputs = {"mask_positions": rng.integers(1, 8, (3, 2)).astype("int32")}
     inputs["token_ids"] = rng.integers(1, sizes["vocab_size"], (3, 8)).astype("int32")
-    ready = {name: keras.ops.convert_to_tensor(value) for name, value in inputs.items()}
+    ready = keras.tree.map_structure(keras.ops.convert_to_tensor, inputs)
 
     def loss():
-        outputs = keras.tree.flatten(model(ready, training=True))
-        return sum(keras.ops.sum(output) for output in outputs)
+        return sum(map(keras.ops.sum, keras.tree.flatten(model(ready, training=True))))
 
     only = kind == "fine_tuning"
     forward = flops.forward(sizes, 3, 8, decoded, pooled=True, first_token_only=only)

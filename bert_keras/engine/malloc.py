@@ -9,7 +9,7 @@ Kept memory costs memory: XLA takes all it needs for a step as one block, and if
 allocated inside the block of the last step, the next block is taken beside it. TensorFlow keeps
 memory by itself.
 
-Remove when `tests/test_imports.py::test_importing_the_package_returns_freed_memory` fails.
+Remove when `tests/test_imports.py::test_the_import_is_light_and_returns_freed_memory` fails.
 """
 
 import ctypes
