@@ -22,11 +22,8 @@ from concurrent import futures
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The model of the quickstart on each backend: where it is compiled, a smaller one of the wheel.
-PRESETS = {
-    "torch": "minilm_l6_en_uncased",
-    "jax": "bert_mini_en_gutenberg",
-    "tensorflow": "bert_mini_en_gutenberg",
-}
+PRESETS = dict.fromkeys(("torch", "jax", "tensorflow"), "bert_mini_en_gutenberg")
+PRESETS["torch"] = "minilm_l6_en_uncased"
 # Independent of the backend, so they run once. Readers of checkpoints return arrays, which
 # test_families.py assigns on each backend.
 ONCE = [
@@ -59,10 +56,7 @@ ONCE = [
     "tests/test_typing.py",
 ]
 # The files among these that compute on a backend.
-ON_EACH = (
-    "tests/answers/test_viterbi.py",
-    "tests/metrics/test_streaming.py",
-)
+ON_EACH = ("tests/answers/test_viterbi.py", "tests/metrics/test_streaming.py")
 
 # Tests compile hundreds of tiny models, so compilation must be fast, not the program.
 QUICK_COMPILATION = {
@@ -93,40 +87,21 @@ SEVERAL_DEVICES = "tests/test_distribution.py"
 IN_MEMORY = pathlib.Path("/dev/shm")
 if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 4 * 2**30:
     tempfile.tempdir = os.environ["TMPDIR"] = str(IN_MEMORY)
-# Parallel jobs with a thread for each core would mostly wait for one another.
-ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "TF_NUM_INTRAOP_THREADS": "1",
-    "TF_NUM_INTEROP_THREADS": "1",
-    "NPROC": "1",  # XLA's
-}
+# Parallel jobs with a thread for each core would mostly wait for one another. NPROC is XLA's.
+COUNTS_OF_THREADS = ("OMP_NUM", "OPENBLAS_NUM", "TF_NUM_INTRAOP", "TF_NUM_INTEROP")
+ONE_THREAD = {"NPROC": "1"} | {f"{name}_THREADS": "1" for name in COUNTS_OF_THREADS}
+# Of all jobs. pip has compiled nothing, see the Makefile, so that Python writes what it compiles.
+SETTINGS = {"TF_CPP_MIN_LOG_LEVEL": "3", "HF_HUB_OFFLINE": "1", "FAIL_ON_SKIPS": "1"}
+SETTINGS["PYTHONDONTWRITEBYTECODE"] = ""
 
 
 def run(title, command, backend="jax", cwd=ROOT, **environment):
     """Runs a command, prints its output when it has ended, and returns whether it passed."""
     started = time.time()
-    environment = {
-        **os.environ,
-        **QUICK_COMPILATION,
-        **ONE_THREAD,
-        "KERAS_BACKEND": backend,
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-        "HF_HUB_OFFLINE": "1",
-        "FAIL_ON_SKIPS": "1",
-        "PYTHONDONTWRITEBYTECODE": "",  # pip has compiled nothing, see the Makefile.
-        **environment,
-    }
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env=environment,
-        check=False,
-        text=True,
-        errors="replace",
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    settings = SETTINGS | ONE_THREAD | QUICK_COMPILATION | {"KERAS_BACKEND": backend}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "errors": "replace"}
+    environment = {**os.environ, **settings, **environment}
+    done = subprocess.run(command, cwd=cwd, env=environment, check=False, text=True, **streams)
     outcome = "passed" if done.returncode == 0 else "FAILED"
     output = done.stdout if done.returncode else done.stdout[-1500:]
     print(f"{output}\n== {title}: {outcome}, {time.time() - started:.0f} s\n", flush=True)
@@ -149,12 +124,13 @@ def runs_once(source):
     return "\npytestmark = pytest.mark.once\n" in source and "each_backend" not in source
 
 
-def quickstart(output_dir, preset):
+def quickstart(output_dir, backend):
     """Returns the arguments of the quickstart, `train` for a few steps."""
     data = str(ROOT / "examples" / "data" / "sentiment_labelled_sentences")
-    flags = {"data_dir": data, "sample": 64, "epochs": 1, "max_length": 8, "preset": preset}
+    flags = {"data_dir": data, "sample": 64, "epochs": 1, "max_length": 8}
+    flags |= {"preset": PRESETS[backend], "output_dir": output_dir}
     # To draw takes seconds, so one draws: PyTorch's, where TensorFlow cannot be imported.
-    flags |= {"output_dir": output_dir, "pictures": preset == PRESETS["torch"]}
+    flags["pictures"] = backend == "torch"
     return ["train", "text_classification", *(f"--{name}={x}" for name, x in flags.items())]
 
 
@@ -165,15 +141,10 @@ def wheel_job(folder):
     options = ["--no-deps", "--no-build-isolation", "--no-compile", "--target", target]
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     command = [sys.executable, str(ROOT / "tests" / "small_run.py"), target]
+    titles = {backend: f"quickstart from the wheel on {backend}" for backend in ("jax", "torch")}
     return run("install the wheel", [*pip, "install", *options, str(ROOT)]) and all(
-        run(
-            f"quickstart from the wheel on {backend}",
-            [*command, *quickstart(backend, PRESETS[backend])],
-            backend,
-            cwd=folder,
-            PYTHONPATH=target,
-        )
-        for backend in ("jax", "torch")
+        run(title, [*command, *quickstart(backend, backend)], backend, folder, PYTHONPATH=target)
+        for backend, title in titles.items()
     )
 
 
@@ -217,7 +188,7 @@ def main(arguments):
         add(run, "files between backends", across)
         add(wheel_job, f"{folder}/wheel")
         command = [sys.executable, "-m", "bert_keras"]
-        command += quickstart(f"{folder}/quickstart", PRESETS["tensorflow"])
+        command += quickstart(f"{folder}/quickstart", "tensorflow")
         add(run, "quickstart on tensorflow", command, "tensorflow", PYTHONPATH=str(ROOT))
         for backend in ("tensorflow", "jax"):
             title = f"several devices, and AVX2 only, on {backend}"

@@ -47,8 +47,7 @@ def example(monkeypatch, capsys, tmp_path):
         for old, new in values.items():
             assert old in text
             text = text.replace(old, new)
-        namespace = {"__name__": name}
-        exec(compile(text, name, "exec"), namespace)
+        exec(compile(text, name, "exec"), {"__name__": name})
         return capsys.readouterr().out, tmp_path / "output" / name
 
     return run
