@@ -385,9 +385,8 @@ def check_outputs(backbone, inputs):
 
 def check_padding(backbone):
     """Padding does not change an output; `hidden_states` are in order."""
-    inputs = random_inputs(
-        16, 12, num_segments=backbone.num_segments, padding_id=backbone.padding_id or 0
-    )
+    num_segments, padding_id = backbone.num_segments, backbone.padding_id or 0
+    inputs = random_inputs(16, 12, num_segments=num_segments, padding_id=padding_id)
     mask = inputs["padding_mask"]
     row = int(np.flatnonzero((mask.sum(1) > 2) & ~mask[:, -1])[0])
     if "segment_ids" in inputs:
@@ -439,24 +438,19 @@ def check_weight_paths(backbone, golden, folder):
         "paths": [[relative_path(v), list(v.shape)] for v in backbone.weights],
         "h5": sorted(names),
     }
-    if not (GOLDEN / golden).exists():
-        rule = (
-            f"{GOLDEN / golden} must exist. Run the test with WRITE_GOLDEN=1, and check the names"
-        )
+    golden = GOLDEN / golden
+    if not golden.exists():
+        rule = f"{golden} must exist. Run the test with WRITE_GOLDEN=1, and check the names"
         assert os.environ.get("WRITE_GOLDEN"), rule
-        (GOLDEN / golden).write_text(json.dumps(found, indent=1) + "\n")
-    assert found == json.loads((GOLDEN / golden).read_text())
+        golden.write_text(json.dumps(found, indent=1) + "\n")
+    assert found == json.loads(golden.read_text())
 
 
 def transformers_outputs(reference, inputs, with_gradients=False, **options):
     """Returns what a model of transformers computes from our inputs."""
     import torch
 
-    tensors = {
-        theirs: torch.tensor(inputs[ours]).long()
-        for ours, theirs in THEIR_NAMES.items()
-        if ours in inputs
-    }
+    tensors = {THEIR_NAMES[name]: torch.tensor(x).long() for name, x in inputs.items()}
     with torch.set_grad_enabled(with_gradients):
         return reference(**tensors, **options)
 
@@ -625,13 +619,10 @@ def refusals(*rows, of=None):
         *rows: tuples of a call, its error unless that is a `ValueError`, and the message's pattern.
         of: str, the name of a fixture that the calls take. Without it they take nothing.
     """
-    rows = [(row[0], *(row[1:-1] or [ValueError]), row[-1]) for row in rows]
 
-    @pytest.mark.parametrize(("call", "error", "message"), rows)
-    def test(request, call, error, message):
-        arguments = [request.getfixturevalue(of)] if of else []
-        with pytest.raises(error, match=message):
-            call(*arguments)
+    @refused(*rows)
+    def test(request, call):
+        call(*([request.getfixturevalue(of)] if of else []))
 
     return test
 

@@ -18,6 +18,7 @@ IDS = generator.integers(1, 999, (96, 32)).astype("int32")
 LABELS = generator.integers(0, 2, 96).astype("int32")
 PADDED = np.arange(32) < generator.integers(8, 33, (96, 1))
 INPUTS = {"token_ids": IDS, "padding_mask": PADDED.astype("int32")}
+BATCH = {"token_ids": IDS[:8]}, LABELS[:8]
 
 
 @pytest.fixture(autouse=True)
@@ -42,32 +43,24 @@ def captures(monkeypatch):
 
 def make_task(dropout=0.0):
     keras.utils.set_random_seed(3)
-    backbone = bert_keras.BertBackbone(
-        vocabulary_size=1000,
-        num_layers=2,
-        num_heads=2,
-        hidden_dim=64,
-        intermediate_dim=128,
-        dropout=dropout,
-        attention_dropout=dropout,
-    )
+    sizes = {"vocabulary_size": 1000, "num_layers": 2, "num_heads": 2}
+    sizes |= {"hidden_dim": 64, "intermediate_dim": 128}
+    backbone = bert_keras.BertBackbone(**sizes, dropout=dropout, attention_dropout=dropout)
     return bert_keras.TextClassifier(backbone, num_classes=2, dropout=dropout)
+
+
+def losses_of_steps(task, count):
+    return [float(task.train_on_batch(*BATCH)[0]) for _ in range(count)]
 
 
 def trained(optimizer, **options):
     """Returns the history, and the weights, of three epochs; no step may refuse a capture."""
     task = make_task()
     task.compile(optimizer, metrics=["accuracy"], **options)
+    fitting = {"epochs": 3, "shuffle": False, "validation_data": (INPUTS, LABELS)}
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*CUDA graph.*")
-        history = task.fit(
-            *(INPUTS, LABELS),
-            batch_size=8,
-            epochs=3,
-            verbose=0,
-            shuffle=False,
-            validation_data=(INPUTS, LABELS),
-        )
+        history = task.fit(INPUTS, LABELS, batch_size=8, verbose=0, **fitting)
     return history.history, task.get_weights()
 
 
@@ -100,10 +93,9 @@ def test_captured_steps_compute_what_eager_steps_compute(
 def test_each_replay_draws_other_dropout_masks():
     task = make_task(dropout=0.1)
     task.compile(AdamW(0.0))
-    batch = {"token_ids": IDS[:8]}, LABELS[:8]
     losses = set()
     for _ in range(8):
-        losses.add(float(task.train_on_batch(*batch, return_dict=True)["loss"]))
+        losses.update(losses_of_steps(task, 1))
         task.reset_metrics()
     assert len(losses) == 8
 
@@ -129,9 +121,7 @@ def test_a_wait_of_another_thread_does_not_prevent_a_capture(captures):
         warnings.filterwarnings("error", message=".*CUDA graph.*")
         threads.submit(waits)
         try:
-            losses = [
-                float(task.train_on_batch({"token_ids": IDS[:8]}, LABELS[:8])[0]) for _ in range(6)
-            ]
+            losses = losses_of_steps(task, 6)
         finally:
             goes_on.append(False)
     assert captures
@@ -148,9 +138,7 @@ def test_a_step_that_cannot_be_captured_trains_on(accumulates):
     # Gradients of this output are tied to the default stream.
     output = None if accumulates else task({"token_ids": torch.tensor(IDS[:8])}, training=True)
     with pytest.warns(UserWarning, match="launched one by one"):
-        losses = [
-            float(task.train_on_batch({"token_ids": IDS[:8]}, LABELS[:8])[0]) for _ in range(12)
-        ]
+        losses = losses_of_steps(task, 12)
     assert losses[-1] < losses[0]
     del output
 

@@ -10,10 +10,8 @@ import os
 import pathlib
 import sys
 
-sys.path[:0] = [
-    str(pathlib.Path(__file__).parent / "tasks"),
-    str(pathlib.Path(__file__).parents[1]),
-]
+TESTS = pathlib.Path(__file__).parent
+sys.path[:0] = [str(TESTS / "tasks"), str(TESTS.parent)]
 
 if __name__ == "__main__":  # Keras would import them for its plots and wrappers.
     sys.modules |= dict.fromkeys(("matplotlib", "sklearn"))

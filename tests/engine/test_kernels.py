@@ -5,7 +5,7 @@ import itertools
 import keras
 import numpy as np
 import pytest
-from checks import assert_close, gradients
+from checks import assert_close, cases, gradients
 from keras import ops
 
 from bert_keras.engine import kernels as backends
@@ -19,6 +19,12 @@ def arrays(*shapes):
     return [GENERATOR.standard_normal(shape).astype("float32") for shape in shapes]
 
 
+def assert_same_gradients(ours, theirs, inputs, rtol=1e-4, atol=1e-4):
+    pairs = zip(gradients(ours, *inputs), gradients(theirs, *inputs), strict=True)
+    for found, expected in pairs:
+        np.testing.assert_allclose(found, expected, rtol, atol)
+
+
 @pytest.mark.parametrize("shape", [(5, 8), (2, 3, 8), (4, 128, 8), (0, 8)])
 @pytest.mark.parametrize("has_bias", [True, False])
 def test_values_and_gradients_are_those_of_the_product_and_the_bias(shape, has_bias):
@@ -28,16 +34,13 @@ def test_values_and_gradients_are_those_of_the_product_and_the_bias(shape, has_b
         return ops.matmul(x, kernel) + bias
 
     assert_close(dense(*inputs), plain(*inputs), 1e-5)
-    for ours, theirs in zip(gradients(dense, *inputs), gradients(plain, *inputs), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+    assert_same_gradients(dense, plain, inputs)
 
 
 if keras.backend.backend() == "tensorflow":
     import tensorflow as tf
 
-    @pytest.mark.parametrize(
-        ("shape", "num_operations"), [((2, None, 8), 0), ((None, None, 8), 3), ((None, 8), 0)]
-    )
+    @cases(((2, None, 8), 0), ((None, None, 8), 3), ((None, 8), 0))
     def test_a_graph_for_any_length_computes_few_shapes(shape, num_operations):
         x, kernel, bias = arrays((2, 3, 8)[-len(shape) :], (8, 6), (6,))
         function = tf.function(lambda x: dense(x, kernel, bias), [tf.TensorSpec(shape)])
@@ -70,18 +73,15 @@ if keras.backend.backend() == "tensorflow":
             return tf.nn.softmax(query @ tf.transpose(key, [0, 1, 3, 2]) / 4) @ value
 
         inputs = [tf.constant(x) for x in arrays(*[(2, 1, length, 16)] * 3)]
-        for ours, theirs in zip(
-            [attention(*inputs), *gradients(attention, *inputs)],
-            [formula(*inputs), *gradients(formula, *inputs)],
-            strict=True,
-        ):
-            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+        expected = formula(*inputs)
+        np.testing.assert_allclose(attention(*inputs), expected, rtol=1e-4, atol=1e-5)
+        assert_same_gradients(attention, formula, inputs, atol=1e-5)
         # A graph for any length chooses when it runs, if it does not train.
         any_length = [tf.TensorSpec((2, 1, None, 16))] * 3
         with outer_call(training=False):
             predicting = tf.function(attention, any_length).get_concrete_function()
         training = tf.function(attention, any_length).get_concrete_function()
-        assert_close(predicting(*inputs), formula(*inputs), 1e-5)
+        assert_close(predicting(*inputs), expected, 1e-5)
         static = tf.function(attention).get_concrete_function(*inputs)
         assert products_of(static) == {own}
         assert products_of(training) == {"BatchMatMulV2"}
