@@ -54,6 +54,11 @@ def test_examples_in_docstrings_hold(name):
     assert results.failed == 0 < results.attempted
 
 
+@pytest.fixture(params=["en", "zh"])
+def language(request):
+    return request.param
+
+
 @pytest.fixture
 def build(monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
@@ -96,7 +101,6 @@ def test_each_cell_of_a_shared_page_of_code_has_a_chinese_text(build, shared):
         build.with_texts("# %% [markdown]\n# # A page\n", "# 甲\n+++\n乙")
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
 def test_each_page_of_code_is_a_notebook_whose_cells_compile(language, build, shared):
     manager = TransformerManager()
     texts = {page: build.in_language(language, path, page, shared) for path, page in shared.items()}
@@ -128,7 +132,6 @@ def process_of(python, flag, code, **options):
     return RUN((python, flag, f"{without}{tried}import bert_keras; {code}"), **options)
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
 def test_each_common_error_is_still_an_error(language, capsys, monkeypatch, tmp_path):
     def run(arguments, **_):
         python, flag, code = arguments
@@ -147,7 +150,6 @@ def test_each_common_error_is_still_an_error(language, capsys, monkeypatch, tmp_
     assert "Could not locate class 'TextClassifier'" in printed and "\n0\n" in printed
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
 def test_each_phrase_of_the_search_leads_to_one_page_that_exists(language, build):
     words = importlib.import_module("search_words").words_of(language)
     existing = pages(language) | {page.rpartition(".")[0] for _, page in build.shared_pages()}
@@ -176,7 +178,6 @@ def test_links_and_pictures_of_all_pages_are_in_the_clone():
         assert there.exists() or "api" in there.parts, f"{path.relative_to(ROOT)}: {target}"
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
 def test_links_lead_to_pages_and_pictures_of_the_site(language, build, tmp_path, monkeypatch):
     monkeypatch.setattr(build, "OUTPUT", tmp_path)
     # What a family's page counts in models is no link.
@@ -190,7 +191,6 @@ def test_links_lead_to_pages_and_pictures_of_the_site(language, build, tmp_path,
         assert (path.parent / target).exists(), f"{path.relative_to(source)}: {target}"
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
 def test_figures_are_as_docs_draw_writes_them(language, monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
     drawn = {f"{name}.svg": x for name, x in importlib.import_module("figures").drawings(language)}
@@ -275,6 +275,10 @@ def test_the_code_of_a_guide_runs(name, tmp_path, monkeypatch):
         ast.parse(block)
 
 
+# What ends a command; variables, and commands that start another one.
+ENDS, BEFORE = {"|", "&&", ";", "&"}, re.compile(r"[A-Z_]+=.*|do|time|nohup")
+
+
 def shell_commands():
     """Yields the page and the words of each command in a block of shell, in prose or code."""
     examples = ROOT / "examples"
@@ -285,33 +289,27 @@ def shell_commands():
             block = re.sub(r"\\\n|\s# .*", " ", block)
             # A quoted text may have several lines.
             for line in re.findall(r"(?:\"[^\"]*\"|'[^']*'|[^\n\"'])+", block):
-                words = shlex.split(line)
-                ends = [place for place, word in enumerate(words) if word in ("|", "&&", ";", "&")]
-                for start, end in itertools.pairwise([-1, *ends, len(words)]):
-                    command = words[start + 1 : end]
-                    # Variables, and commands that start another one.
-                    while command and re.fullmatch(r"[A-Z_]+=.*|do|time|nohup", command[0]):
-                        del command[0]
+                for _, words in itertools.groupby(shlex.split(line), ENDS.__contains__):
+                    command = [*itertools.dropwhile(BEFORE.fullmatch, words)]
                     yield path, command[3:] if command[:2] == ["taskset", "-c"] else command
 
 
 def flags_of(command):
     """Returns the names of the flags that a command of this repository takes, or `None`."""
-    program, *arguments = [*command, ""]
+    program, name, *arguments = [*command, "", ""]
     if program in ("python", "python3", ".venv/bin/python"):
-        if arguments[:2] == ["-m", "bert_keras"]:
-            return flags_of(["bert-keras", *arguments[2:]])
-        path = ROOT / arguments[0]
+        if name == "-m" and arguments[0] == "bert_keras":
+            return flags_of(["bert-keras", *arguments[1:]])
+        path = ROOT / name
         if path.suffix != ".py" or not path.is_file():
             return None  # A file of the reader's.
         names = re.findall(r"(?m)^(?:from|import) (\w+)", text_of(path))
         imported = (path.with_name(f"{name}.py") for name in names)
         return defined_by(path, *filter(pathlib.Path.is_file, imported))
-    if program != "bert-keras" or not arguments[0]:
+    if program != "bert-keras" or not name:
         return None
-    name = arguments[0]
     if name == "train":
-        groups = train.groups(TASKS[arguments[1]])
+        groups = train.groups(TASKS[arguments[0]])
     elif name in main.WITH_OWN_FLAGS:
         groups = importlib.import_module(f"bert_keras.cli.{main.WITH_OWN_FLAGS[name]}").GROUPS
     else:
@@ -331,8 +329,7 @@ def test_commands_on_all_pages_use_flags_that_exist():
         if known is None:
             continue
         words = command[: command.index("--")] if "--" in command else command
-        used = (re.match(r"--?([a-z]\w[\w-]*)", word) for word in words)
-        used = {match[1] for match in used if match}
+        used = {name for word in words for name in re.findall(r"^--?([a-z]\w[\w-]*)", word)}
         unknown = used - known - {f"no{name}" for name in known} - {"help"}
         assert not unknown, f"{path.relative_to(ROOT)}: {shlex.join(command)}: {unknown}"
         seen += 1
