@@ -186,9 +186,7 @@ def check_saved_and_reloaded(model, inputs, path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         reloaded = keras.models.load_model(path)
-    actual = reloaded.predict(inputs, verbose=0)
-    for a, b in zip(keras.tree.flatten(actual), keras.tree.flatten(expected), strict=True):
-        np.testing.assert_array_equal(a, b)
+    np.testing.assert_equal(reloaded.predict(inputs, verbose=0), expected)
     return reloaded
 
 

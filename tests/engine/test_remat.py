@@ -92,7 +92,7 @@ def test_a_single_layer_has_the_same_output_and_advances_its_generators_equally(
     assert_same_structure_close(*ends, 0)
 
 
-def test_each_block_is_computed_twice_in_training_only(monkeypatch):
+def test_each_block_is_computed_twice_in_training_only_and_returns_attentions(monkeypatch):
     rematerialize, calls = keras.remat, []
     monkeypatch.setattr(keras, "remat", lambda f: calls.append(f) or rematerialize(f))
     inputs, labels = BATCH
@@ -102,11 +102,7 @@ def test_each_block_is_computed_twice_in_training_only(monkeypatch):
     assert not calls
     model.backbone(inputs, training=True)
     assert len(calls) == 2
-
-
-def test_attentions_are_returned_in_training_too():
-    inputs, _ = BATCH
-    outputs = classifier(remat=True).backbone(inputs, return_attentions=True, training=True)
+    outputs = model.backbone(inputs, return_attentions=True, training=True)
     assert [tuple(a.shape) for a in outputs["attentions"]] == [(4, 2, 7, 7)] * 2
 
 
