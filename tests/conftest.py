@@ -109,6 +109,26 @@ def write(tmp_path):
 
 
 @pytest.fixture
+def noted(monkeypatch):
+    """Returns a function that notes the calls of an owner's function, which it names.
+
+    It returns the list of their first arguments, which grows.
+    """
+
+    def note(owner, name):
+        firsts, function = [], getattr(owner, name)
+
+        def noting(*args, **kwargs):
+            firsts.append(args[0])
+            return function(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, noting)
+        return firsts
+
+    return note
+
+
+@pytest.fixture
 def reloaded(tmp_path):
     """Returns a function that saves a model and returns what its file gives back."""
 

@@ -27,18 +27,11 @@ def a_gpu():
 
 
 @pytest.fixture
-def captures(monkeypatch):
-    """The list of all captures of a test."""
+def captures(noted):
+    """What captures, once for each capture of a test."""
     from bert_keras.engine import cuda_graphs
 
-    made, captured = [], cuda_graphs._Capture.captured
-
-    def noted(self, step, batch):
-        made.append(step)
-        return captured(self, step, batch)
-
-    monkeypatch.setattr(cuda_graphs._Capture, "captured", noted)
-    return made
+    return noted(cuda_graphs._Capture, "captured")
 
 
 def make_task(dropout=0.0):

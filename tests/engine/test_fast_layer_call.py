@@ -28,16 +28,9 @@ class Counted(DirectCall, keras.layers.Layer):
 
 
 @pytest.fixture
-def asked(monkeypatch):
+def asked(noted):
     """The layers that `Layer.__call__` is called with, a list that grows."""
-    layers, original = [], keras.layers.Layer.__call__
-
-    def noted(self, *args, **kwargs):
-        layers.append(self)
-        return original(self, *args, **kwargs)
-
-    monkeypatch.setattr(keras.layers.Layer, "__call__", noted)
-    return layers
+    return noted(keras.layers.Layer, "__call__")
 
 
 def inside(layer, x, dtype=None, **kwargs):

@@ -92,9 +92,8 @@ def test_a_single_layer_has_the_same_output_and_advances_its_generators_equally(
     assert_same_structure_close(*ends, 0)
 
 
-def test_each_block_is_computed_twice_in_training_only_and_returns_attentions(monkeypatch):
-    rematerialize, calls = keras.remat, []
-    monkeypatch.setattr(keras, "remat", lambda f: calls.append(f) or rematerialize(f))
+def test_each_block_is_computed_twice_in_training_only_and_returns_attentions(noted):
+    calls = noted(keras, "remat")
     inputs, labels = BATCH
     model = classifier(remat=True)
     model.predict(inputs, verbose=0)

@@ -15,16 +15,9 @@ LABELS = np.arange(len(TEXTS)) % 2
 
 
 @pytest.fixture
-def adapters(monkeypatch):
+def adapters(noted):
     """The adapters that take the place of data, a list that grows."""
-    made, untune = [], tensorflow_data._untune
-
-    def spy(adapter, failures):
-        made.append(adapter)
-        untune(adapter, failures)
-
-    monkeypatch.setattr(tensorflow_data, "_untune", spy)
-    return made
+    return noted(tensorflow_data, "_untune")
 
 
 def is_tuned(adapter):
