@@ -22,6 +22,10 @@ class BatchCounter(keras.callbacks.Callback):
 
     It reads no logs, so it is `async_safe`: Keras then need not read the metrics of every step from
     the device. In return, Keras may call `on_train_batch_end` from several threads, in any order.
+
+    Raises:
+        ValueError: in `fit`, if `steps_per_execution` does not divide the steps of an epoch: Keras
+            then reports more batches than it has trained on, or trains on more than an epoch has.
     """
 
     async_safe = True
@@ -33,6 +37,12 @@ class BatchCounter(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         self.batches_done = 0
+        steps, group = self.params["steps"], self.model.steps_per_execution
+        if steps and steps % group:
+            raise ValueError(
+                f"`steps_per_execution` must divide the {steps} steps of an epoch, since a log or "
+                f"a checkpoint counts them. Received: {group}. Compile with another number."
+            )
 
     def on_train_batch_end(self, batch, logs=None):
         with self._lock:

@@ -120,7 +120,6 @@ class TrainingCheckpoint(BatchCounter):
     def on_train_begin(self, logs=None):
         build_optimizer(self.model)
         self._set_random_state(as_json(self.model))
-        self.batches_done = 0
 
     def _set_random_state(self, random_state):
         # Torch's data loader draws a number when it is made, once for each `fit`, so a resumed run
@@ -141,7 +140,6 @@ class TrainingCheckpoint(BatchCounter):
 
     def on_epoch_end(self, epoch, logs=None):
         before, self.step = self.step, self.step + self.batches_done
-        self.batches_done = 0
         if self.step // self.every > before // self.every:
             self.save()
 
