@@ -92,9 +92,7 @@ def _saved_settings(cls, saved, requested):
 def _with_defaults(cls, source, settings, load_weights):
     """Returns settings with the pooling of a new head; raises if a required one is missing."""
     parameters = cls.parameters_of_constructor()
-    pooling = parameters.get("pooling")
-    # An embedder has a default of its own.
-    if "pooling" not in settings and pooling is not None and pooling.default is None:
+    if "pooling" not in settings and "pooling" in parameters:
         with reading(source.folder):
             pooling = source.pooling_of_new_head(cls, load_weights)
         settings |= {} if pooling is None else {"pooling": pooling}

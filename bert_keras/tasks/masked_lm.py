@@ -10,9 +10,17 @@ from numpy.typing import NDArray
 
 from bert_keras.answers.classes import log_softmax
 from bert_keras.answers.tokens import MaskAnswerer, MaskIdsAnswerer, MaskRows
-from bert_keras.checks import as_array, check_shape, check_type, raise_at_first, refuse_options
+from bert_keras.checks import (
+    as_array,
+    check_choice,
+    check_shape,
+    check_type,
+    raise_at_first,
+    refuse_options,
+)
 from bert_keras.heads.masked_tokens import HEAD_OPTIONS, OF_VOCABULARY, MaskedLMHead
 from bert_keras.inputs import MASK_POSITIONS, PADDING_MASK, TOKEN_IDS
+from bert_keras.layers.pooler import POOLINGS
 from bert_keras.metrics.label_kinds import LabelKind
 from bert_keras.metrics.streaming import MaskedPerplexity
 from bert_keras.models.backbone import Backbone
@@ -30,6 +38,7 @@ from bert_keras.types import (
     Inputs,
     Labels,
     Outputs,
+    Pooling,
     PredictOptions,
     TaskOptions,
     Tensor,
@@ -72,6 +81,9 @@ class MaskedLM(Task):
         head_options: dict with `activation`, `layer_norm_epsilon` and `use_bias` of `MaskedLMHead`,
             if they differ from those of the backbone or its family: KerasHub's head on BERT has the
             exact GELU on an encoder with the approximate one.
+        pooling: `"pooler"`, `"cls"`, `"mean"`, `"max"` or `None`: how the encoder was trained to
+            make a vector of a text. It is not used here: `from_preset` takes it from a sentence
+            encoder, and new heads take it from the preset of this task.
         **kwargs: `name`, `dtype`, `trainable`, see `keras.Model`.
 
     Example:
@@ -92,7 +104,7 @@ class MaskedLM(Task):
     required_special_tokens = ("mask_token",)
     needs_labels = False
     is_fine_tuned = False
-    has_classes = False
+    has_classes = reads_pooled_output = False
     answerers = (MaskAnswerer, MaskIdsAnswerer)
     label_kind = LabelKind("places", per_token=True)
     # The arguments of `Masking` without `masking`.
@@ -106,6 +118,7 @@ class MaskedLM(Task):
         preprocessor: TextPreprocessor | None = None,
         masking: Masking | dict[str, Any] | None = None,
         head_options: dict[str, Any] | None = None,
+        pooling: Pooling | None = None,
         **kwargs: Unpack[TaskOptions],
     ) -> None:
         super().__init__(backbone, preprocessor=preprocessor, **kwargs)
@@ -114,6 +127,7 @@ class MaskedLM(Task):
         masking = self.default_masking if masking is None else masking
         self.masking = masking if isinstance(masking, Masking) else Masking(**masking)
         self.head_options = check_head_options(head_options, HEAD_OPTIONS)
+        self.pooling = check_choice("pooling", pooling, (None, *POOLINGS))
         self.head = self.make_head()
 
     def make_head(self) -> keras.layers.Layer:

@@ -139,6 +139,16 @@ def test_a_user_s_projection_replaces_the_dense_layer(folder):
     ]
 
 
+@pytest.mark.filterwarnings("ignore:.*start at random")
+def test_further_pre_training_keeps_the_pooling(folder, tmp_path):
+    write_json(folder / "1_Pooling/config.json", {"pooling_mode": "cls"})
+    bert_keras.MaskedLM.from_preset(folder).save_to_preset(tmp_path / "further")
+    for source in (folder, tmp_path / "further"):
+        for task in (bert_keras.TextClassifier, bert_keras.FewShotClassifier):
+            assert task.from_preset(source, num_classes=2).pooling == "cls"
+    assert bert_keras.TextEmbedder.from_preset(tmp_path / "further").pooling == "cls"
+
+
 def add_other_dense(folder, **changes):
     config = {"activation_function": f"{TORCH}.activation.Tanh", "bias": True}
     add_dense(folder, **config | changes)

@@ -82,8 +82,12 @@ class NativePreset(Preset):
         return {name: self._task[name]} if is_shared and name in self._task else {}
 
     def pooling_of_new_head(self, task, has_weights):
-        """Returns the pooling of the saved task, which the encoder was trained with."""
-        return self._task.get("pooling")
+        """Returns the pooling of the saved task, which the encoder was trained with.
+
+        That of a head of classes, which has dropout, is for such heads only.
+        """
+        fits = "dropout" in task.argument_names() or "dropout" not in self._task
+        return self._task.get("pooling") if fits else None
 
     def _is_of(self, task):
         if self._decided_for(task):
