@@ -57,8 +57,13 @@ def _import_keras_alone():
     """
     hidden = {"matplotlib", "sklearn"} - sys.modules.keys()
     sys.modules |= dict.fromkeys(hidden)
-    with contextlib.suppress(ImportError):  # The package says what is missing.
+    try:
         importlib.import_module("keras")
+    except (ImportError, ValueError) as error:
+        if getattr(error, "name", None) != "keras":  # The package says that Keras is missing.
+            advice = "Set KERAS_BACKEND to tensorflow, jax or torch, whichever is installed"
+            print(f"bert-keras: {error}. {advice}.", file=sys.stderr)
+            sys.exit(2)
     for name in hidden:
         del sys.modules[name]
 

@@ -5,7 +5,7 @@ adds what only files and runs need: how they are read, trained on and measured.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import bert_keras
 from bert_keras.cli import example_files, measures
@@ -16,6 +16,8 @@ from bert_keras.training import CosineRegression, MultipleNegativesRanking
 TRUNCATIONS = ("head", "tail", "head_tail")
 LOSSES = {"similarity": CosineRegression, "ranking": MultipleNegativesRanking}
 POOLING = Option("pooling", str, None, "pooler, cls, mean or max; by default the checkpoint's own.")
+_LENGTH = "Longest sequence in tokens; by default no more than the checkpoint has positions."
+LENGTH = Option("max_length", int, 128, _LENGTH, 3)
 COLUMNS = (
     Option("dataset", str, None, "Name of the known dataset that the files are of, such as MRPC."),
     Option(
@@ -53,9 +55,9 @@ class Kind(NamedTuple):
         measure: function from a model and examples to `Measured`, see `measure_texts`.
         verdict: function from scores and examples to a `Verdict`.
         data: `Option`s for its files, which `evaluate` takes too.
-        model: `Option`s that `from_preset` takes as arguments of the same names, if given.
+        model: `Option`s that `from_preset` takes as arguments of the same names, if passed; one
+            of `train`'s own name replaces that one.
         training: further `Option`s of `train`.
-        defaults: dict of flags with another default.
         compile_options: function from flags to further arguments of `compile`.
         fit_options: function from flags and `Splits` to the examples as arguments of `fit`.
         cuts_all: bool, whether `--sample` also cuts the sets to measure on.
@@ -70,7 +72,6 @@ class Kind(NamedTuple):
     data: tuple[Option, ...] = ()
     model: tuple[Option, ...] = (POOLING,)
     training: tuple[Option, ...] = ()
-    defaults: dict[str, Any] = {}  # noqa: RUF012
     compile_options: Callable = lambda flags: {}
     fit_options: Callable = example_files.fit_options
     cuts_all: bool = False
@@ -147,9 +148,9 @@ KINDS = (
         model=(
             Option("stride", int, 128, "Tokens between the beginnings of two windows.", 1),
             Option("max_question_length", int, 64, "Most tokens to keep of a question.", 1),
+            LENGTH._replace(default=384),
             Option("max_answer_length", int, 30, "Most tokens in an answer.", 1),
         ),
-        defaults={"max_length": 384},
         fit_options=lambda flags, splits: {"x": splits.train.examples},
         cuts_all=True,
     ),
@@ -174,9 +175,9 @@ KINDS = (
         ),
         model=(
             POOLING,
+            LENGTH._replace(default=None),
             Option("objective", tuple(LOSSES), "similarity", "What to train for."),
         ),
-        defaults={"max_length": None},
         compile_options=lambda flags: {"loss": LOSSES[flags.objective]()},
         fit_options=example_files.fit_options_of_pairs,
     ),

@@ -22,8 +22,8 @@ answer are classify, tag, answer, choose, fill-mask, embed, is-next, is-replaced
 come from the arguments, from `--input`, or from standard input, one per line, with tabs between
 question and context, context and choices, or the texts of a pair (`--columns premise,hypothesis`).
 Answers are in the order of the texts, those of `rerank` best first, one per line: JSON, CSV, or
-words to read. `embed` also writes a `.npy` file of any number of texts. Arguments after `--` may
-begin with a hyphen. The environment variable KERAS_BACKEND selects the backend.
+words to read. `embed` also writes a `.npy` file of any number of texts. A text may begin with a
+hyphen, after `--` also one such as `-cold`. The environment variable KERAS_BACKEND selects the backend.
 `bert-keras COMMAND -h` lists the flags of a command.
 """
 
@@ -46,6 +46,7 @@ from bert_keras.cli import serve, sources, text_rows
 from bert_keras.cli.options import LAYOUT, REQUIRED, TRACEBACK, parse, wants_help
 from bert_keras.datasets.conll import is_tagged
 from bert_keras.datasets.table import KINDS, format_of
+from bert_keras.engine.atomic_files import remove_empty_folders
 from bert_keras.version import __version__
 
 
@@ -145,6 +146,8 @@ def run_command(command, name, arguments):
             raise
         print(f"{name}: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)
+    finally:
+        remove_empty_folders()
 
 
 def _is_mistake(error):
@@ -214,15 +217,6 @@ def _answer(name, flags, source, arguments):
     if name == "fill-mask":
         mask = model.tokenizer.mask_token or "[MASK]"
         rows = (((text.replace("[MASK]", mask),), record) for (text,), record in rows)
-    if query is not None:
-        rows = list(rows)
-        with text_rows.answers_to(path, output_format, *layout) as write:
-            question = (query, *(text for (text,), _ in rows))
-            [hits] = model.ask_rows(answerer.method, [question], **options)
-            for hit in hits:
-                (text,), record = rows[hit["index"]]
-                write({**hit, "text": text}, (text,), record)
-        return
     show = functools.partial(print, end="\r", file=sys.stderr, flush=True)
     if is_shown or not sys.stderr.isatty():
         show = str  # Nobody watches.
@@ -234,9 +228,16 @@ def _answer(name, flags, source, arguments):
     # A chunk of several batches is sorted by length. With a batch size of 1 each text is answered
     # as it comes.
     num_done, chunk_size = 0, 16 * flags.batch_size if flags.batch_size > 1 else 1
+    chunk_size = sys.maxsize if query is not None else chunk_size
     with text_rows.answers_to(path, output_format, *layout) as write:
         for chunk in text_rows.chunks(rows, chunk_size):
-            answers = model.ask_rows(answerer.method, [row for row, _ in chunk], **options)
+            if query is None:
+                answers = model.ask_rows(answerer.method, [row for row, _ in chunk], **options)
+            else:
+                question = (query, *(text for (text,), _ in chunk))
+                [hits] = model.ask_rows(answerer.method, [question], **options)
+                chunk = [chunk[hit["index"]] for hit in hits]
+                answers = [{**x, "text": row[0]} for x, (row, _) in zip(hits, chunk, strict=True)]
             for (row, record), answer in zip(chunk, answers, strict=True):
                 write(_written(answer, answerer.method, output_format), row, record)
             sys.stdout.flush()
@@ -317,11 +318,10 @@ def _output(name, flags):
     path = None if flags.output == "-" else flags.output
     is_shown = path is None and sys.stdout.isatty()
     ending = os.path.splitext(path or "")[1].lower()
-    if name == "embed" and not flags.output_format and ending == ".npy":
-        return path, is_shown, "vectors"
     default = "text" if is_shown else "jsonl"
-    output_format = flags.output_format or KINDS.get(ending, ending) or default
-    if output_format not in (*FORMATS[:3], "json"):
+    kinds = KINDS | ({".npy": "vectors"} if name == "embed" else {})
+    output_format = flags.output_format or kinds.get(ending, ending) or default
+    if output_format not in (*FORMATS[:3], "json", "vectors"):
         raise ValueError(
             "Answers are text, JSON lines or CSV, and vectors of `embed` may be .npy. Received: "
             f"--output {path}. End its name with .txt, .jsonl or .csv, or pass --output_format."

@@ -4,12 +4,13 @@ The type of a flag may also be `list`, for strings separated by commas, or a lis
 values of that type separated by commas.
 """
 
-import os
+import re
 import sys
 
 from absl import flags
 
 from bert_keras.answers.answerer import Option
+from bert_keras.engine.atomic_files import make_folder_of
 
 # The default of a flag that must be given.
 REQUIRED = object()
@@ -25,6 +26,8 @@ TRACEBACK = Option("traceback", bool, False, "Show where in the code a mistake w
 # absl's own functions and parsers for the types of options.
 _DEFINE = {bool: flags.DEFINE_boolean, str: flags.DEFINE_string, list: flags.DEFINE_list}
 _PARSERS = {int: flags.IntegerParser, float: flags.FloatParser}
+# What is written like a flag; a text such as "-5 degrees" is not.
+_FLAG = re.compile(r"--?[A-Za-z]\w*(=|$)")
 
 
 class _Several(flags.ArgumentParser):
@@ -46,8 +49,11 @@ def passed_flags(values, names):
 
 def wants_help(arguments):
     """Whether the help is among the arguments before `--`."""
-    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return not {"-h", "--help", "-help", "-?"}.isdisjoint(before)
+    return not {"-h", "--help", "-help", "-?"}.isdisjoint(arguments[: _end_of_flags(arguments)])
+
+
+def _end_of_flags(arguments):
+    return [*arguments, "--"].index("--")
 
 
 def parse(command, about, groups, arguments, usage=""):
@@ -59,7 +65,7 @@ def parse(command, about, groups, arguments, usage=""):
         command: str, for messages.
         about: str, the text that `-h` prints above the flags.
         groups: dict from a title to a sequence of `Option`.
-        arguments: list of str. Those after `--` are not flags.
+        arguments: list of str. Those after `--` are not flags, nor texts such as "-5 degrees".
         usage: str, names of the arguments that are not flags; `...` stands for any number more.
 
     Returns:
@@ -81,7 +87,11 @@ def parse(command, about, groups, arguments, usage=""):
         values.mark_as_parsed()
         print(about, values.get_help(include_special_flags=False), sep="\n")
         sys.exit(0)
-    words = values([command, *arguments])[1:]
+    end = _end_of_flags(arguments)
+    words = values([command, *arguments[:end]], known_only=True)[1:]
+    if any(map(_FLAG.match, words)):
+        values([command, *words])  # Raises: the flag is unknown.
+    words += arguments[end + 1 :]
     needed = usage.removesuffix("...").split()
     if len(words) < len(needed) or (len(words) > len(needed) and not usage.endswith("...")):
         raise ValueError(
@@ -89,8 +99,7 @@ def parse(command, about, groups, arguments, usage=""):
             f"{' '.join(words) or 'nothing'}."
         )
     # The folder is made now, since a command may compute for hours.
-    if folder := os.path.dirname(getattr(values, "output", None) or ""):
-        os.makedirs(folder, exist_ok=True)
+    make_folder_of(getattr(values, "output", None) or "")
     return values, words
 
 

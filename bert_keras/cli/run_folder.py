@@ -11,7 +11,7 @@ from pathlib import Path
 import keras
 
 from bert_keras import distribution
-from bert_keras.engine.atomic_files import read_json, write_json
+from bert_keras.engine.atomic_files import make_folder_of, read_json, write_json
 
 
 class RunFolder:
@@ -62,9 +62,8 @@ class RunFolder:
                 hidden = shutil.ignore_patterns(".*")
                 shutil.copytree(self.path, self._own.name, ignore=hidden, dirs_exist_ok=True)
             self.path = Path(self._own.name)
-        self.is_new = not self.path.exists()
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder_of(self.path / "results.json")
         except OSError as error:
             raise ValueError(f"--output_dir must be a folder that can be made: {error}") from error
 

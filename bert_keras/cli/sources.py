@@ -8,7 +8,7 @@ import pathlib
 import warnings
 
 import bert_keras
-from bert_keras.engine.atomic_files import read_json
+from bert_keras.engine.atomic_files import make_folder_of, read_json
 from bert_keras.export import runtime
 
 # The formats of a model: the method that writes it, and its arguments.
@@ -168,7 +168,7 @@ def convert(source, target, to, overwrite=False):
             f"{source} holds a program, which cannot be converted. Pass the model that it was made "
             "from."
         )
-    os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
+    make_folder_of(target)
     method, arguments = TARGETS[to]
     getattr(model, method)(target, **arguments)
     print(*warned, f"Wrote {target}.", sep="\n")

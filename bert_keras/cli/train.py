@@ -12,7 +12,6 @@ continues. `bert-keras compare` shows several runs side by side. The environment
 KERAS_BACKEND selects the backend.
 """
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -29,7 +28,7 @@ from bert_keras import datasets, metrics, plots
 from bert_keras.checks import require
 from bert_keras.cli import devices, example_files
 from bert_keras.cli.baseline import defined
-from bert_keras.cli.kinds import TASKS
+from bert_keras.cli.kinds import LENGTH, TASKS
 from bert_keras.cli.measures import frozen_scores
 from bert_keras.cli.options import TRACEBACK, Option, parse
 from bert_keras.cli.run_folder import EachEpoch, RunFolder
@@ -77,11 +76,10 @@ TRAINING = (
     Option("bucket_window", int, None, BUCKET_WINDOW, 1),
     Option("devices", int, None, devices.ABOUT, 1),
 )
-LENGTH = "Longest sequence in tokens; by default no more than the checkpoint has positions."
 DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 MODEL = (
     Option("preset", str, "minilm_l6_en_uncased", "Registered name, folder or hf:// address."),
-    Option("max_length", int, 128, LENGTH, 3),
+    LENGTH,
     Option("dtype", DTYPES, "float32", "The mixed dtypes are for GPUs and CPUs that support them."),
 )
 HAS_PLOTS = importlib.util.find_spec("matplotlib") is not None
@@ -123,15 +121,11 @@ def main(arguments):
 
 def groups(kind):
     """Returns the options of a kind of examples, by title."""
-    groups = {
+    return {
         "Data": (*FILES, *kind.data),
-        "Model": (*MODEL, *kind.model),
+        "Model": tuple({option.name: option for option in (*MODEL, *kind.model)}.values()),
         "Training": (*TRAINING, *kind.training),
         "Output": OUTPUT,
-    }
-    return {
-        title: [o._replace(default=kind.defaults.get(o.name, o.default)) for o in options]
-        for title, options in groups.items()
     }
 
 
@@ -158,17 +152,11 @@ def train(kind, flags):
         "classes": splits.classes,
     }
     run = RunFolder(flags.output_dir, kind.name, settings, flags.resume, flags.overwrite)
-    try:
-        for number, setting in enumerate(combinations(flags)):
-            for seed in range(flags.seed, flags.seed + flags.seeds):
-                if not run.is_done(setting, seed):
-                    _run_trial(kind, flags, splits, run, number, setting, seed)
-            run.settle(number, setting)
-    except Exception:
-        if run.is_new:
-            with contextlib.suppress(OSError):  # Only an empty folder can be removed.
-                run.path.rmdir()
-        raise
+    for number, setting in enumerate(combinations(flags)):
+        for seed in range(flags.seed, flags.seed + flags.seeds):
+            if not run.is_done(setting, seed):
+                _run_trial(kind, flags, splits, run, number, setting, seed)
+        run.settle(number, setting)
     _show_trials(run)
     finish(kind, flags, splits, run)
 

@@ -38,6 +38,8 @@ _REFUSALS = (ValueError, TypeError, NotImplementedError)
 PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent) + os.sep
 # How a file begins that Git LFS has in place of a large one.
 _GIT_LFS = b"version https://git-lfs"
+# Folders that may have to be removed, see `make_folder_of`.
+_NEW_FOLDERS = []
 # A folder without this file is not a checkpoint.
 _MARKER = pathlib.Path("config.json")
 
@@ -66,6 +68,20 @@ def replacing(path):
         yield str(temporary)
         _finish(temporary, path if path.exists() else temporary.with_name("lock"))
         os.replace(temporary, path)
+
+
+def make_folder_of(path):
+    """Makes the folder of a file; `remove_empty_folders` removes it if it stays empty."""
+    folder = pathlib.Path(path).parent
+    _NEW_FOLDERS.extend(x for x in (folder, *folder.parents) if not x.exists())
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def remove_empty_folders():
+    """Removes the folders that `make_folder_of` has made, except those with files."""
+    while _NEW_FOLDERS:
+        with contextlib.suppress(OSError):
+            _NEW_FOLDERS.pop(0).rmdir()
 
 
 @contextlib.contextmanager

@@ -62,7 +62,7 @@ def write_vectors(
             "texts at a time."
         )
     path = pathlib.Path(path)
-    if path.suffix != ".npy":
+    if path.suffix.lower() != ".npy":
         raise ValueError(f"Vectors go into a .npy file. Received: {path}. Change its ending.")
     if isinstance(texts, str):
         as_texts(texts)  # Raises: its characters are not the texts.
@@ -78,5 +78,6 @@ def write_vectors(
             if progress is not None:
                 progress(f"{count:,} texts embedded")
         check_not_empty(range(count), "There must be texts to embed")
-        np.save(temporary, np.memmap(values, "float32", "r").reshape(count, -1))
+        with open(temporary, "wb") as file:  # To a path, NumPy would add `.npy` after `.NPY`.
+            np.save(file, np.memmap(values, "float32", "r").reshape(count, -1))
     return count

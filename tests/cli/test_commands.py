@@ -206,8 +206,9 @@ def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_p
     assert command(*asked, "--output_format", "text").startswith("[[")
     dense = tiny_task("TextEmbedder")
     dense.save(tmp_path / "dense.keras")
-    command("embed", tmp_path / "dense.keras", "--input", source, "--output", tmp_path / "x.npy")
-    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), dense.embed(texts))
+    for name in ("x.npy", "y.NPY"):
+        command("embed", tmp_path / "dense.keras", "--input", source, "--output", tmp_path / name)
+        np.testing.assert_array_equal(np.load(tmp_path / name), dense.embed(texts))
 
     refused = functools.partial(command, *asked[:2], "x")
     assert "by a `TextEmbedder`" in refused("--output", "x.npy")
@@ -215,7 +216,7 @@ def test_embed_writes_the_vectors_of_each_kind_of_embedder(command, write, tmp_p
     assert "`kind` must be" in refused("--prompt", "title")
 
 
-def test_rerank_prints_the_texts_that_answer_best(command, write, tmp_path):
+def test_rerank_prints_the_texts_that_answer_best(command, write, tmp_path, capsys):
     reranker = bert_keras.Reranker(tiny_backbone(), tiny_preprocessor())
     reranker.save(tmp_path / "x.keras")
     path, texts = write("x.txt", "".join(f"{x}\n" for x in TEXTS)), [x for x in TEXTS if x]
@@ -227,6 +228,8 @@ def test_rerank_prints_the_texts_that_answer_best(command, write, tmp_path):
     best = reranker.rank("a film", texts)
     assert lines == [f"{hit['score']:.3f}  {texts[hit['index']]}" for hit in best]
     assert "rerank SOURCE QUERY" in command("rerank", tmp_path / "x.keras")
+    main.main([*map(str, asked), "--input", str(write("empty.txt", ""))])
+    assert "empty.txt has no texts." in capsys.readouterr().err
 
 
 def test_labels_make_classify_zero_shot(command, tmp_path):
@@ -347,6 +350,24 @@ def test_a_mistake_is_one_line(command, preset, tagger, arguments, message):
     assert message in command(*(paths.get(x, x) for x in arguments))
 
 
+def test_a_command_that_fails_leaves_no_new_folder(command, preset, tmp_path):
+    (tmp_path / "old").mkdir()
+    for folder in (tmp_path / "new" / "newer", tmp_path / "old" / "newer"):
+        output = ("--output", folder / "answers.jsonl")
+        assert "nowhere" in command("classify", "nowhere/at all", "x", *output)
+        assert ".keras" in command("convert", preset, f"{folder}/", "--to", "keras")
+    assert [*tmp_path.iterdir()] == [tmp_path / "old"] and not [*(tmp_path / "old").iterdir()]
+
+
+def test_a_text_may_begin_with_a_hyphen(command, preset):
+    texts = ["-5 degrees", "-5", "- bad", "–"]
+    expected = bert_keras.TextClassifier.from_preset(preset).classify(texts)
+    found = json_lines(command("classify", preset, *texts, "--batch_size", 4))
+    assert [x["label"] for x in found] == [x["label"] for x in expected]
+    assert "Unknown command line flag 'bad'" in command("classify", preset, "-bad")
+    assert len(json_lines(command("classify", preset, "--", "-bad", "--"))) == 2
+
+
 def test_a_row_without_its_field_is_named(command, preset, write, tmp_path):
     path, output = write("x.csv", "id,review\n1,good\n"), tmp_path / "out.jsonl"
     message = command("classify", preset, "--input", path, "--output", output)
@@ -410,6 +431,16 @@ sys.meta_path.insert(0, Finder)
 sys.argv = ["bert-keras", "info", "x"]
 import bert_keras
 """
+
+
+@cases(("jux", "backend : jux"), ("torch", "No module named 'torch"))
+def test_a_backend_that_cannot_be_imported_is_a_mistake_of_one_line(monkeypatch, backend, message):
+    code = "import sys; sys.modules['torch'] = None; sys.argv = ['bert-keras', 'info', 'x']"
+    monkeypatch.setenv("KERAS_BACKEND", backend)
+    command = [sys.executable, "-c", f"{code}; import bert_keras"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 2 and message in line and "Set KERAS_BACKEND to" in line
 
 
 def test_ctrl_c_while_keras_is_imported_prints_nothing():

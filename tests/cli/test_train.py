@@ -35,6 +35,7 @@ from bert_keras.cli import (
 )
 from bert_keras.cli.kinds import TASKS
 from bert_keras.datasets import LabelledTexts
+from bert_keras.engine.atomic_files import remove_empty_folders
 from bert_keras.presets.assign import NewHead
 from bert_keras.training import schedules
 
@@ -451,6 +452,7 @@ def test_a_run_that_fails_before_it_keeps_anything_leaves_the_folder_as_it_was(r
     ):
         with pytest.raises(error, match=message):
             run(TEXTS, **values, output_dir=folder)
+        remove_empty_folders()  # As `run_command` does at the end.
         assert files() == before
     # One that was killed before its first epoch ended leaves an empty folder, and begins again.
     # Models of the user stay, if the folder has any.
