@@ -494,6 +494,11 @@ PROBABILITIES = keras.losses.SparseCategoricalCrossentropy()
     (fit(TEXTS, 0), "examples, 1 label"),
     (fit(TEXTS, LABELS, class_weight="auto"), "`class_weight` must be"),
     (fit(TEXTS, LABELS, initial_epoch=-1), "`initial_epoch` must be an int from 0"),
+    (
+        lambda task: task.fit(TEXTS, LABELS, verbose="no"),
+        r"`verbose` must be one of \('auto', 0, 1, 2\)",
+    ),
+    (lambda task: task.predict(TEXTS, verbose=3), r"`verbose` must be one of \('auto', 0, 1, 2\)"),
     (lambda task: task({"input_word_ids": IDS["token_ids"]}), "Did you mean 'token_ids'"),
     (lambda task: task({**IDS, "input_type_ids": 0}), "Did you mean 'segment_ids'"),
     (
@@ -528,6 +533,10 @@ def test_a_wrong_value_is_refused_with_the_remedy(classifier, call):
 
 @refused(
     (fit(["a", b"a"], [0, 0]), "Decode the bytes among the str"),
+    (
+        fit(dict.fromkeys(["train", "test"], pd.DataFrame({"text": TEXTS}))),
+        r"one table.*\['train', 'test'\].*data\['train'\]",
+    ),
     (fit(np.ones((2, 4), int), [0, 1]), r"Token ids go into a dict: \{'token_ids': ids, 'pad"),
     (fit([[2, 4, 3], [2, 3]], [0, 1]), "'token_ids': ids.*padded to one length"),
     (fit(np.array([["a"], ["b"]]), [0, 1]), r"those of an array are x\[:, 0\]"),

@@ -23,8 +23,8 @@ come from the arguments, from `--input`, or from standard input, one per line, w
 question and context, context and choices, or the texts of a pair (`--columns premise,hypothesis`).
 Answers are in the order of the texts, those of `rerank` best first, one per line: JSON, CSV, or
 words to read. `embed` also writes a `.npy` file of any number of texts. A text may begin with a
-hyphen, after `--` also one such as `-cold`. The environment variable KERAS_BACKEND selects the backend.
-`bert-keras COMMAND -h` lists the flags of a command.
+hyphen, after `--` also one such as `-cold`. The environment variable KERAS_BACKEND selects the
+backend. `bert-keras COMMAND -h` lists the flags of a command.
 """
 
 import functools

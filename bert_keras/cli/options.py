@@ -27,7 +27,7 @@ TRACEBACK = Option("traceback", bool, False, "Show where in the code a mistake w
 _DEFINE = {bool: flags.DEFINE_boolean, str: flags.DEFINE_string, list: flags.DEFINE_list}
 _PARSERS = {int: flags.IntegerParser, float: flags.FloatParser}
 # What is written like a flag; a text such as "-5 degrees" is not.
-_FLAG = re.compile(r"--?[A-Za-z]\w*(=|$)")
+_FLAG = re.compile(r"--?[A-Za-z][\w-]*(=|$)")
 
 
 class _Several(flags.ArgumentParser):

@@ -15,7 +15,7 @@ import threading
 import keras
 
 from bert_keras import distribution
-from bert_keras.checks import check_int
+from bert_keras.checks import check_choice, check_int
 from bert_keras.engine import variable_paths
 from bert_keras.engine.fast_layer_call import outer_call
 from bert_keras.engine.interrupts import defer_signals
@@ -139,7 +139,12 @@ def resolve_verbose(verbose):
     """Returns `verbose` with `"auto"` resolved: a bar if the output is a terminal, else a line.
 
     Of several processes only the first one prints.
+
+    Raises:
+        ValueError: it is none of `"auto"`, 0, 1 and 2.
     """
+    if verbose not in (choices := ("auto", 0, 1, 2)):
+        check_choice("verbose", verbose, choices)
     if verbose == "auto" and is_distributed() and distribution.process()[0]:
         return 0
     can_move = sys.stdout.isatty() or "ipykernel" in sys.modules

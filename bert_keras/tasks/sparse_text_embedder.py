@@ -158,11 +158,9 @@ class SparseTextEmbedder(Embedder):
         refuse_options(rule, {"query_weights": weights}, "Train it with query_weights=None.")
         return super().encode_labels(labels)
 
-    def fit(self, *args: Any, initial_epoch: int = 0, **kwargs: Any) -> keras.callbacks.History:
-        """Trains, see `Task.fit`; a new run begins the penalty anew."""
-        if initial_epoch == 0:
-            self.step_counter.state.assign([0, 0])
-        return super().fit(*args, initial_epoch=initial_epoch, **kwargs)
+    def prepare_head(self, data):
+        """Begins the penalty anew, in a new run."""
+        self.step_counter.state.assign([0, 0])
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """Returns the loss with its penalty, see `keras.Model.compute_loss`."""

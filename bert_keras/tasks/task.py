@@ -556,6 +556,7 @@ class Task(AdaptedTask, BuiltModel):
         """
         if unknown:
             check_arguments(unknown, Task.fit)
+        verbose = resolve_verbose(verbose)
         columns = normalize_columns(self, x, y, sample_weight)
         names = learn_label_names(self, columns.y)
         if bucket_window is not None:
@@ -571,8 +572,6 @@ class Task(AdaptedTask, BuiltModel):
         epochs, callbacks, note = self.recipe.begin(
             self, data, batches, epochs, initial_epoch, steps_per_epoch, bucket_window, callbacks
         )
-        if verbose == "auto":
-            verbose = resolve_verbose(verbose)
         for line in filter(None, (names, note)):
             if verbose and keras.config.is_interactive_logging_enabled():
                 print(line)

@@ -92,6 +92,11 @@ def _without_names(task, x, y, sample_weight):
         x = {name: [row.get(name) for row in x] for name in x[0]}
     elif isinstance(x, Mapping):
         x = dict(x)
+        if splits := [name for name, value in x.items() if is_table(value)]:
+            raise TypeError(
+                f"`x` must be one table of examples. Received: the tables {splits} in a dict. Pass "
+                f"one of them, such as data[{splits[0]!r}]."
+            )
     form, is_dict = FORMS[task.form], isinstance(x, dict)
     names = list(x if is_dict else x.column_names if hasattr(x, "column_names") else x.columns)
     if "input_ids" in names:

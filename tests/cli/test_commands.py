@@ -365,6 +365,7 @@ def test_a_text_may_begin_with_a_hyphen(command, preset):
     found = json_lines(command("classify", preset, *texts, "--batch_size", 4))
     assert [x["label"] for x in found] == [x["label"] for x in expected]
     assert "Unknown command line flag 'bad'" in command("classify", preset, "-bad")
+    assert "Unknown command line flag" in command("classify", preset, "x", "--batch-size", 4)
     assert len(json_lines(command("classify", preset, "--", "-bad", "--"))) == 2
 
 
