@@ -448,7 +448,11 @@ def transformers_outputs(reference, inputs, with_gradients=False, **options):
     """Returns what a model of transformers computes from our inputs."""
     import torch
 
-    tensors = {THEIR_NAMES[name]: torch.tensor(x).long() for name, x in inputs.items()}
+    tensors = {
+        THEIR_NAMES[name]: torch.tensor(x).long()
+        for name, x in inputs.items()
+        if name in THEIR_NAMES
+    }
     with torch.set_grad_enabled(with_gradients):
         return reference(**tensors, **options)
 
