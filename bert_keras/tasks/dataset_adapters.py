@@ -15,7 +15,6 @@ from bert_keras.checks import as_str, refuse_options
 from bert_keras.engine.train_step import is_distributed
 from bert_keras.preprocessing.batching import BucketedBatches, PreparedBatches, as_one_batch
 from bert_keras.tasks.user_columns import (
-    Columns,
     check_is_dataset,
     has_names,
     is_text,
@@ -123,7 +122,7 @@ def _encoded(task, training, batch):
             f"tuple of such columns. Received: {type(x).__name__}, beginning with {x!r:.80}. "
             "Batch the dataset: `.batch(32)`, if it yields single examples."
         )
-    columns = as_numpy(normalize_columns(task, columns, *rest))
+    columns = normalize_columns(task, columns, *rest)
     if not training:
         columns = columns._replace(y=None, sample_weight=None)
     return as_one_batch(task.encode_columns(columns, training))
@@ -190,13 +189,7 @@ def _holds_texts(x):
     return any(is_text(as_str(leaf)) for leaf in keras.tree.flatten(first))
 
 
-def as_numpy(columns):
-    """Returns `Columns`, in which arrays and tensors of any library are NumPy arrays."""
-    if columns.kind != "arrays":
-        return columns
-    return Columns(*keras.tree.map_structure(_as_array, columns[:3]), columns.kind)
-
-
-def _as_array(value):
+def as_numpy(value):
+    """Returns an array or a tensor of any library as a NumPy array; other values stay."""
     is_tensor = hasattr(value, "shape") and not isinstance(value, np.ndarray)
     return keras.ops.convert_to_numpy(value) if is_tensor else value

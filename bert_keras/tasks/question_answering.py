@@ -10,7 +10,6 @@ import numpy as np
 from bert_keras.answers import span_search
 from bert_keras.answers.span_search import NBest, SpanAnswerer
 from bert_keras.checks import (
-    check_has_labels,
     check_int,
     check_number,
     check_shape,
@@ -30,7 +29,7 @@ from bert_keras.presets import families
 from bert_keras.tasks import question_examples
 from bert_keras.tasks.encoded_labels import check_outputs, take_weights
 from bert_keras.tasks.task import Task
-from bert_keras.tasks.user_columns import as_columns
+from bert_keras.tasks.user_columns import normalize_columns
 from bert_keras.tasks.validation import head_for
 from bert_keras.training.losses import SpanCrossentropy
 from bert_keras.types import AnswerOptions, Labels, PredictOptions, TaskOptions, Texts
@@ -96,7 +95,10 @@ class QuestionAnswering(Task):
     has_classes = False
     label_kind = types.MappingProxyType(dict.fromkeys(OUTPUTS, LabelKind("places")))
     has_imbalanced_targets = True
-    needs_labels = False  # `QuestionExample`s have theirs.
+    labels_advice = (
+        "Pass (text, start character) for each question, or None for no answer; for ready inputs a "
+        "dict of start_logits and end_logits."
+    )
 
     def __init__(
         self,
@@ -190,7 +192,7 @@ class QuestionAnswering(Task):
 
     def _questions_of(self, x):
         """Returns questions and contexts, two lists of str; both empty for an empty `x`."""
-        questions, contexts = split_pairs(question_examples.as_columns(x)[0])
+        questions, contexts = split_pairs(normalize_columns(self, x).x)
         if contexts is None and questions:
             raise ValueError(
                 "A question needs a context. Received one column of text: pass "
@@ -206,9 +208,6 @@ class QuestionAnswering(Task):
         """
         if not training:
             return self.cut(x)
-        x, y = question_examples.as_columns(x, y)
-        advice = "Pass (text, start character) for each question, or None for no answer."
-        check_has_labels(y, "QuestionAnswering", advice)
         questions, contexts = self._questions_of(x)
         starts, ends, unusable = question_examples.read_answers(contexts, y)
         usable = np.array([i for i in range(len(questions)) if i not in unusable], np.int64)
@@ -250,7 +249,7 @@ class QuestionAnswering(Task):
         """
         self.check_options(options, self.n_best)
         answerer = self.answerer("answer", top_k=check_int("size", size))
-        columns = self._questions_of(as_columns(x))
+        columns = self._questions_of(x)
         if not columns[0]:
             return []
         rows = self.cut(columns)

@@ -157,8 +157,8 @@ class Task(AdaptedTask, BuiltModel):
     form = "texts"
     # Whether a row of ready inputs may hold several texts, `(batch, num_texts, seq_len)`.
     may_have_several_texts = False
-    # Whether raw examples need labels to train on.
-    needs_labels = True
+    # Whether examples need labels to train on, and what an error says to pass as labels.
+    needs_labels, labels_advice = True, ""
     # Whether ready inputs have a label per token, so that padding has weight 0.
     label_per_token = False
     # Whether all losses average by the same weights, so that several batches can make one update.
@@ -734,7 +734,7 @@ class Task(AdaptedTask, BuiltModel):
         """
         x, y, sample_weight, kind = columns
         if training and y is None and self.needs_labels:
-            check_has_labels(y, type(self).__name__)
+            check_has_labels(y, type(self).__name__, self.labels_advice)
         if kind == "texts":
             self.check_has_preprocessor()
             sample_weight = check_labels_and_weights(self, x, y, sample_weight)
@@ -743,6 +743,7 @@ class Task(AdaptedTask, BuiltModel):
         inputs, advice = {}, "Pad them to one length, with 0 in the padding_mask."
         for name, value in x.items():
             inputs[name] = as_array(f"`{name}`", value, advice, keras.ops.convert_to_numpy)
+        y = keras.tree.map_structure(as_numpy, y)
         sample_weight = check_labels_and_weights(self, inputs, y, sample_weight)
         self.check_arrays(inputs)
         labels = self.encode_ready_labels(y, inputs) if training else None
@@ -808,7 +809,7 @@ class Task(AdaptedTask, BuiltModel):
 
     def _one_batch(self, x, y=None, sample_weight=None, training=True):
         """Returns inputs, labels and weights of one batch, checked and encoded as for `fit`."""
-        columns = as_numpy(normalize_columns(self, x, y, sample_weight))
+        columns = normalize_columns(self, x, y, sample_weight)
         batch = as_one_batch(self.encode_columns(columns, training))
         return keras.utils.unpack_x_y_sample_weight(batch)
 

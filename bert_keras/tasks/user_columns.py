@@ -72,6 +72,8 @@ def normalize_columns(task, x, y=None, sample_weight=None):
         x, y, sample_weight = _without_names(task, x, y, sample_weight)
     if isinstance(x, dict):
         return Columns(x, y, sample_weight, "arrays")
+    if task.form == "questions":
+        x, y = question_examples.as_columns(x, y)
     if not FORMS[task.form].fits(x):
         return Columns(x, y, sample_weight, "batches")
     y = as_str(y)
@@ -144,7 +146,7 @@ def has_names(x):
 
 
 def _takes_labels(task):
-    return task.needs_labels or task.form in ("questions", "candidates")
+    return task.needs_labels or task.form == "candidates"
 
 
 def _labels(task, table, names, candidates):
@@ -302,11 +304,7 @@ FORMS = {
     "sentences": Form(is_sentences, (("tokens",), ("words",)), _TAGS),
     # Texts alone are no choices, which the task says.
     "choices": Form(lambda x: isinstance(x, tuple) or is_text(x), (("context", "choices"),)),
-    "questions": Form(
-        lambda x: question_examples.are_examples(x) or is_texts(x),
-        (("question", "context"),),
-        ("answers",),
-    ),
+    "questions": Form(is_texts, (("question", "context"),), ("answers",)),
 }
 
 
