@@ -67,7 +67,7 @@ def as_columns(x, y=None):
         `x` and `y`.
 
     Raises:
-        ValueError: `y` comes with examples, or an example is neither answered nor impossible.
+        ValueError: `y` comes with examples.
     """
     if not are_examples(x):
         if isinstance(x, tuple) and len(x) == 2 and all(isinstance(text, str) for text in x):

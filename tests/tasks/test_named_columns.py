@@ -128,6 +128,7 @@ def test_answers_of_datasets_are_taken():
     x, y, *_ = normalize_columns(task, data)
     assert [list(column) for column in x] == [QUESTIONS["question"], QUESTIONS["context"]]
     assert y == [[("b", 2)], None]
+    assert task.n_best(data) == task.n_best((QUESTIONS["question"], QUESTIONS["context"]))
     inputs = {"input_ids": [[2, 5, 3, 6, 3]], "start_positions": [3], "end_positions": [3]}
     _, y, *_ = normalize_columns(task, datasets.Dataset.from_dict(inputs))
     assert {name: labels.tolist() for name, labels in y.items()} == {
