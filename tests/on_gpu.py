@@ -13,6 +13,8 @@ from bert_keras.engine import kernels
 from bert_keras.layers.dropout import Dropout
 from bert_keras.training import AdamW, Lamb
 
+pytestmark = pytest.mark.once
+
 generator = np.random.default_rng(0)
 IDS = generator.integers(1, 999, (96, 32)).astype("int32")
 LABELS = generator.integers(0, 2, 96).astype("int32")
@@ -57,7 +59,6 @@ def trained(optimizer, **options):
     return history.history, task.get_weights()
 
 
-@pytest.mark.once
 @pytest.mark.parametrize(
     "make_optimizer",
     [
@@ -82,7 +83,6 @@ def test_captured_steps_compute_what_eager_steps_compute(
         np.testing.assert_allclose(weight, value, atol=bound)
 
 
-@pytest.mark.once
 def test_each_replay_draws_other_dropout_masks():
     task = make_task(dropout=0.1)
     task.compile(AdamW(0.0))
@@ -93,7 +93,6 @@ def test_each_replay_draws_other_dropout_masks():
     assert len(losses) == 8
 
 
-@pytest.mark.once
 def test_a_wait_of_another_thread_does_not_prevent_a_capture(captures):
     import torch
 
@@ -121,7 +120,6 @@ def test_a_wait_of_another_thread_does_not_prevent_a_capture(captures):
     assert losses[-1] < losses[0]
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("accumulates", [False, True])
 def test_a_step_that_cannot_be_captured_trains_on(accumulates):
     import torch
@@ -136,7 +134,6 @@ def test_a_step_that_cannot_be_captured_trains_on(accumulates):
     del output
 
 
-@pytest.mark.once
 def test_a_captured_step_never_waits_for_the_gpu():
     import torch
 
@@ -151,7 +148,6 @@ def test_a_captured_step_never_waits_for_the_gpu():
         torch.cuda.set_sync_debug_mode("default")
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_captured_predictions_are_those_of_eager_calls(captures, jit_compile):
     eager, task = make_task(), make_task()
@@ -170,7 +166,6 @@ def test_captured_predictions_are_those_of_eager_calls(captures, jit_compile):
     np.testing.assert_allclose(task.predict(batches[1], verbose=0), expected[1] + 1, atol=1e-6)
 
 
-@pytest.mark.once
 def test_callbacks_see_the_logs_of_eager_steps():
     def logs_of(**options):
         task, logs = make_task(), []
@@ -182,6 +177,7 @@ def test_callbacks_see_the_logs_of_eager_steps():
     np.testing.assert_allclose(logs_of(), logs_of(run_eagerly=True), atol=1e-6)
 
 
+@pytest.mark.each_backend
 def test_dropout_keeps_the_share_that_it_should():
     layer = Dropout(0.25)
     outputs = keras.ops.convert_to_numpy(layer(keras.ops.ones((200, 300)), training=True))
