@@ -199,9 +199,8 @@ def pytest_runtest_setup(item):
 
 def runs_elsewhere(item):
     """Whether a test runs on PyTorch alone, or beside it on another backend than this one."""
-    also_on = item.get_closest_marker("also_on")
-    if also_on and keras.backend.backend() not in also_on.args:
-        return True
+    if also_on := item.get_closest_marker("also_on"):
+        return keras.backend.backend() not in also_on.args
     return item.get_closest_marker("once") and not item.get_closest_marker("each_backend")
 
 

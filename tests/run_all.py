@@ -13,6 +13,7 @@ All extras are installed there, so a test that skips itself fails, see conftest.
 import itertools
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -121,7 +122,8 @@ def tests_of_backends(backend):
 
 def runs_once(source):
     """Whether all tests in a file are marked `once`, see conftest.py."""
-    return "\npytestmark = pytest.mark.once\n" in source and "each_backend" not in source
+    is_marked = "\npytestmark = pytest.mark.once\n" in source
+    return is_marked and not re.search("each_backend|also_on", source)
 
 
 def quickstart(output_dir, backend):

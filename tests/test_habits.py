@@ -85,7 +85,6 @@ def test_arguments_of_the_backbone_are_passed_separately(tmp_path):
 
 
 @pytest.mark.also_on("tensorflow")
-@pytest.mark.each_backend
 @pytest.mark.eager
 def test_the_learning_rate_can_be_set_by_callbacks():
     task = tiny_classifier()
@@ -108,7 +107,6 @@ def test_the_learning_rate_can_be_set_directly_before_fit():
 
 
 @pytest.mark.also_on("tensorflow")
-@pytest.mark.each_backend
 @pytest.mark.eager
 def test_padding_can_count_in_the_softmax_of_spans_as_in_transformers():
     inputs = tiny_preprocessor()(["a b", "c"], ["d e f g", "h"])
@@ -142,7 +140,6 @@ DATASETS = {
 
 
 @pytest.mark.also_on("tensorflow")
-@pytest.mark.each_backend
 @pytest.mark.parametrize("name", DATASETS)
 def test_a_dataset_of_texts_is_tokenized_while_it_is_read(traced_once, name):
     make, task, steps = DATASETS[name], traced_once, 3 if name == "generator" else None
@@ -166,7 +163,6 @@ def test_each_batch_of_a_dataset_is_read_once_per_epoch(traced_once, noted, name
 
 
 @pytest.mark.also_on("tensorflow")
-@pytest.mark.each_backend
 @pytest.mark.eager
 def test_one_batch_may_be_texts(classifier):
     inputs = classifier.preprocessor(TEXTS)
@@ -238,7 +234,6 @@ class Halved(bert_keras.TextClassifier):
 
 
 @pytest.mark.also_on("jax")
-@pytest.mark.each_backend
 def test_a_subclass_can_override_the_step_and_the_loss():
     # Larger weights, so that the vectors of the two classes are not almost alike.
     backbone = tiny_backbone(dropout=0.0, initializer_range=0.3)
@@ -287,7 +282,6 @@ def test_a_folder_without_a_tokenizer_says_how_to_load_it_anyway(tmp_path, class
 
 
 @pytest.mark.also_on("jax")
-@pytest.mark.each_backend
 def test_a_functional_model_begins_with_the_inputs_of_a_model(tmp_path):
     task = tiny_classifier(tiny_backbone(max_sequence_length=128, dropout=0.0))
     backbone, inputs = task.backbone, task.preprocessor(TEXTS)

@@ -19,9 +19,8 @@ def pickled(value):
     return pickle.loads(pickle.dumps(value))
 
 
-@pytest.mark.also_on("tensorflow")
 @pytest.mark.parametrize(
-    "how", [copy.deepcopy, pytest.param(pickled, marks=pytest.mark.each_backend)]
+    "how", [copy.deepcopy, pytest.param(pickled, marks=pytest.mark.also_on("tensorflow"))]
 )
 def test_a_copy_gives_the_same_answers_and_trains_independently(how):
     task = tiny_classifier()

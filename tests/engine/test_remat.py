@@ -73,7 +73,6 @@ def test_frozen_blocks_and_mixed_precision_have_the_same_gradients(options, atol
 
 
 @pytest.mark.also_on("tensorflow")
-@pytest.mark.each_backend
 def test_a_single_layer_has_the_same_output_and_advances_its_generators_equally():
     block = bert_block(tiny_backbone(dropout=0.3), "block")
     block.build()

@@ -21,7 +21,7 @@ TEXTS = ["a b c", "d e f g h", "h"]
 TORCH = "torch.nn.modules"
 MODULES = "sentence_transformers.models"
 # One case of a table runs on each backend.
-EACH = pytest.mark.each_backend
+ON_JAX = pytest.mark.also_on("jax")
 pytestmark = [pytest.mark.once, pytest.mark.usefixtures("shared_backbones")]
 
 
@@ -64,11 +64,10 @@ def gelu(x):
     return keras.ops.convert_to_numpy(keras.ops.gelu(x, approximate=False))
 
 
-@pytest.mark.also_on("jax")
 @pytest.mark.parametrize(
     ("activation", "function", "bias"),
     [
-        pytest.param("activation.Tanh", np.tanh, True, marks=EACH),
+        pytest.param("activation.Tanh", np.tanh, True, marks=ON_JAX),
         ("linear.Identity", lambda x: x, False),
         ("activation.ReLU", lambda x: np.maximum(x, 0), True),
         ("activation.GELU", gelu, True),
@@ -90,7 +89,6 @@ def test_a_dense_layer_projects_the_pooled_vector(folder, activation, function, 
 
 
 @pytest.mark.also_on("jax")
-@pytest.mark.each_backend
 def test_each_format_keeps_what_a_folder_brings(folder):
     add_dense(folder, activation_function=f"{TORCH}.activation.Tanh", bias=True)
     add_prompts(folder, similarity_fn_name="manhattan")

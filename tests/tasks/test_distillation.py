@@ -65,7 +65,6 @@ def test_the_loss_is_the_formula_s():
 
 
 @pytest.mark.also_on("jax")
-@pytest.mark.each_backend
 def test_the_student_learns_and_the_teacher_stays():
     teacher = language_model(2)
     model = bert_keras.distill(teacher, student=(1,))

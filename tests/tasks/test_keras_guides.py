@@ -177,7 +177,6 @@ def test_a_step_of_one_s_own_trains_as_the_task_s_step_does(task_class, options)
 
 
 @pytest.mark.also_on("tensorflow")
-@pytest.mark.each_backend
 @pytest.mark.eager
 def test_classify_text_from_a_batch_of_strings_of_tensorflow():
     task = bert_keras.TextClassifier(

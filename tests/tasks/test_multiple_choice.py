@@ -58,7 +58,6 @@ def test_choose_answers_one_context_and_a_column_alike(shared):
 
 
 @pytest.mark.also_on("jax")
-@pytest.mark.each_backend
 def test_it_learns_that_somebody_barks_from_lists_of_unequal_length():
     x = (["the dog", "the cat"] * 8, [["barks", "meows", "the"], ["meows", "barks"]] * 8)
     y = [0, 1] * 8

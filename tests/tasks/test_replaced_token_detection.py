@@ -166,7 +166,6 @@ def test_nothing_is_put_at_the_first_token():
 
 
 @pytest.mark.also_on("tensorflow")
-@pytest.mark.each_backend
 @pytest.mark.eager  # Graphs of two models take long.
 def test_no_gradient_of_the_detection_reaches_the_generator():
     model = tiny_pair(generator={"dropout": 0.0}, discriminator={"dropout": 0.0})

@@ -150,7 +150,6 @@ def test_as_many_batches_are_sorted_together_as_asked_for(monkeypatch):
 
 
 @pytest.mark.also_on("jax")
-@pytest.mark.each_backend
 def test_each_run_keeps_the_metrics_of_compile_and_trains_as_the_first():
     classifier = tiny_classifier(tiny_backbone(dropout=0.0))
     weights, compiled, histories = classifier.get_weights(), classifier.metrics[1], []
@@ -259,7 +258,6 @@ def test_multi_label_answers_with_every_label_above_the_threshold():
 
 
 @pytest.mark.also_on("tensorflow")
-@pytest.mark.each_backend
 @pytest.mark.eager
 def test_a_new_head_for_several_labels_starts_at_their_shares():
     classifier = tiny_classifier(num_classes=3, problem_type="multi_label")
@@ -428,7 +426,6 @@ def test_class_weights_of_one_hot_labels_are_those_of_their_classes():
 
 
 @pytest.mark.also_on("tensorflow")
-@pytest.mark.each_backend
 @pytest.mark.eager
 def test_several_labels_may_be_shares():
     classifier = tiny_classifier(problem_type="multi_label")
@@ -458,10 +455,9 @@ OF_NAMES = [
 ]
 
 
-@pytest.mark.also_on("jax")
 @pytest.mark.parametrize(
     ("options", "labels", "names"),
-    [pytest.param(*OF_NAMES[0], marks=pytest.mark.each_backend), *OF_NAMES[1:]],
+    [pytest.param(*OF_NAMES[0], marks=pytest.mark.also_on("jax")), *OF_NAMES[1:]],
 )
 def test_a_new_head_and_its_file_learn_the_names_of_labels(
     capsys, tmp_path, shared_classifier, options, labels, names

@@ -189,7 +189,6 @@ def of_torch(inputs, labels):
 
 
 @pytest.mark.also_on("tensorflow")
-@pytest.mark.each_backend
 @pytest.mark.eager
 def test_padding_weighs_nothing_in_a_dataset_without_weights(shared, shared_chain):
     inputs, labels = ready_batch()
@@ -205,7 +204,6 @@ def test_padding_weighs_nothing_in_a_dataset_without_weights(shared, shared_chai
 
 
 @pytest.mark.also_on("jax")
-@pytest.mark.each_backend
 @pytest.mark.eager
 def test_the_weight_of_an_example_is_that_of_each_of_its_words(shared, shared_chain):
     inputs, labels = ready_batch()

@@ -54,7 +54,6 @@ class Weights(keras.callbacks.Callback):
 
 
 @pytest.mark.also_on("jax")
-@pytest.mark.each_backend
 @pytest.mark.bounded("bfloat16 rounds to 8 bits in each of eight steps, which Adam magnifies.")
 def test_half_precision_learns_what_float32_does():
     ends, starts = {}, {}

@@ -80,9 +80,8 @@ def no_disk(*_):
     raise OSError("the disk is gone")
 
 
-@pytest.mark.also_on("tensorflow")
 @pytest.mark.parametrize(
-    "options", [pytest.param({}, marks=pytest.mark.each_backend), {"workers": 2}]
+    "options", [pytest.param({}, marks=pytest.mark.also_on("tensorflow")), {"workers": 2}]
 )
 def test_errors_of_a_dataset_are_raised_unchanged(task, options):
     for wrong, error, message in (
