@@ -49,14 +49,15 @@ def mine_hard_negatives(
         relative_margin: float from 0 to below 1, such as 0.05: it is at most the positive's minus
             this share of the positive's absolute value.
         reranker: a `Reranker` that scores the texts to choose from and the positive anew, or
-            `None` for the embedder's similarities.
+            `None` for the embedder's similarities. That of sentence-transformers has no effect
+            without a margin.
         batch_size: int, 32 by default.
         verbose: see `keras.Model.predict`.
 
     Returns:
         A tuple of columns for `embedder.fit` and `Reranker.fit`: queries, positives, and
-        `num_negatives` columns of negatives, the nearest first. Queries with fewer negatives are
-        left out, with a warning.
+        `num_negatives` columns of negatives, those of the highest scores first. Queries with fewer
+        negatives are left out, with a warning.
 
     Raises:
         TypeError: something is not text, `embedder` is no embedder, or `reranker` no reranker.
@@ -84,9 +85,8 @@ def mine_hard_negatives(
     queries, positives, corpus = columns.values()
     rule = "Each query needs its positive"
     check_same_length(rule, queries=queries, positives=positives)
-    sizes = {"num_negatives": num_negatives, "top_k": top_k}
-    for name, size in sizes.items():
-        check_int(name, size)
+    check_int("num_negatives", num_negatives)
+    check_int("top_k", top_k)
     check_number("margin", margin or 0.0)
     check_number("relative_margin", relative_margin or 0.0, below=1.0)
     excluded = collections.defaultdict(set)
@@ -109,7 +109,8 @@ def mine_hard_negatives(
         highest = np.inf if margin is None else positive_score - margin
         if relative_margin is not None:
             highest = min(highest, positive_score - relative_margin * abs(positive_score))
-        chosen = [documents[i] for i, s in zip(candidates, scores, strict=True) if s <= highest]
+        ranked = sorted(zip(scores, candidates, strict=True), key=lambda pair: -pair[0])
+        chosen = [documents[index] for score, index in ranked if score <= highest]
         if len(chosen) >= num_negatives:
             rows.append((query, positive, *chosen[:num_negatives]))
     if len(rows) < len(queries):

@@ -160,8 +160,12 @@ def test_a_reranker_scores_candidates_anew(shared, options):
     )
     positive, negative = (reranker.score(columns[0], columns[i]) for i in (1, 2))
     assert len(columns[0]) and (positive < 0).all()
-    share = options.get("relative_margin", 0.0)
-    assert (negative <= positive - share * np.abs(positive) + 1e-5).all()
+    highest = positive - options.get("relative_margin", 0.0) * np.abs(positive)
+    assert (negative <= highest + 1e-5).all()
+    # As in sentence-transformers, the negative is the text that the reranker scores highest.
+    for query, own, limit, score in zip(*columns[:2], highest, negative, strict=True):
+        scores = reranker.score(query, [x for x in CORPUS if x not in (query, own)])
+        assert score == pytest.approx(scores[scores <= limit + 1e-5].max(), abs=1e-5)
 
 
 @pytest.mark.parametrize(
