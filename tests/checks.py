@@ -633,13 +633,14 @@ def cases(*rows):
     """Returns a decorator of a test that runs with the values of each row for its last arguments.
 
     Args:
-        *rows: tuples, or objects of `pytest.param`.
+        *rows: tuples, or single values for the last argument, or objects of `pytest.param`.
     """
 
     def decorated(function):
         names = [*inspect.signature(function).parameters]
-        first = getattr(rows[0], "values", rows[0])
-        return pytest.mark.parametrize(names[-len(first) :], rows)(function)
+        first = rows[0].values if isinstance(rows[0], type(pytest.param())) else rows[0]
+        num_values = len(first) if isinstance(first, tuple) else 1
+        return pytest.mark.parametrize(",".join(names[-num_values:]), rows)(function)
 
     return decorated
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from checks import cases
 
 from bert_keras.preprocessing.windows import document_windows
 
@@ -23,21 +24,18 @@ def test_enough_windows_cover_every_token_and_all_are_full(truncation, stride):
         assert len(starts) == 1 + max(0, -(-(length - 4) // min(stride, 4)))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "starts"),
-    [
-        # The last window ends with the document.
-        ((9, 5), [0, 4, 5]),
-        ((8, 5), [0, 4]),
-        ((9, 9, "head", 3), [0, 3, 5]),
-        # All windows of a document of 21 tokens begin at 0, 4, 8, 12, 16 and 17.
-        *(((21, 3, x), [0, 4, 8]) for x in ("longest_first", "head", "only_first")),
-        ((21, 3, "tail"), [12, 16, 17]),
-        ((21, 3, "head_tail"), [0, 4, 17]),
-        ((21, 4, "head_tail"), [0, 4, 16, 17]),
-        ((21, 1, "tail"), [17]),
-        ((21, 1, "head_tail"), [0]),
-    ],
+@cases(
+    # The last window ends with the document.
+    ((9, 5), [0, 4, 5]),
+    ((8, 5), [0, 4]),
+    ((9, 9, "head", 3), [0, 3, 5]),
+    # All windows of a document of 21 tokens begin at 0, 4, 8, 12, 16 and 17.
+    *(((21, 3, x), [0, 4, 8]) for x in ("longest_first", "head", "only_first")),
+    ((21, 3, "tail"), [12, 16, 17]),
+    ((21, 3, "head_tail"), [0, 4, 17]),
+    ((21, 4, "head_tail"), [0, 4, 16, 17]),
+    ((21, 1, "tail"), [17]),
+    ((21, 1, "head_tail"), [0]),
 )
 def test_the_truncation_says_which_windows_stay(arguments, starts):
     assert starts_of(*arguments) == starts

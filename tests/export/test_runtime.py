@@ -14,6 +14,7 @@ import zlib
 import keras
 import numpy as np
 import pytest
+from checks import cases
 from files import contents
 from programs import programs_of
 from small_tokenizers import byte_pair_tokenizer
@@ -294,14 +295,11 @@ def test_the_command_answers_from_a_folder_without_keras(folder):
     assert modules == "[]" and not done.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments, stdin, message",
-    [
-        (["classify", "SERVED", "--batch_size", "0"], b"", "--batch_size=0"),
-        (["--versions"], b"", "--versions"),
-        (["tag", "SERVED"], b"\xff\n", "line 1, byte 0: 0xff is not UTF-8"),
-        (["tag", "SERVED", "--batch_size", "1"], "\ufeffcaf\u00e9".encode(), None),
-    ],
+@cases(
+    (["classify", "SERVED", "--batch_size", "0"], b"", "--batch_size=0"),
+    (["--versions"], b"", "--versions"),
+    (["tag", "SERVED"], b"\xff\n", "line 1, byte 0: 0xff is not UTF-8"),
+    (["tag", "SERVED", "--batch_size", "1"], "\ufeffcaf\u00e9".encode(), None),
 )
 def test_the_command_reads_utf8_and_reports_mistakes_in_one_line(folder, arguments, stdin, message):
     code = "import sys; sys.modules['keras'] = None\nfrom bert_keras.cli import main; main.run()"

@@ -6,7 +6,7 @@ import warnings
 import keras
 import numpy as np
 import pytest
-from checks import TINY, call, inputs_of, make_backbones_once, to_numpy
+from checks import TINY, call, cases, inputs_of, make_backbones_once, to_numpy
 from files import contents
 from small_tokenizers import byte_pair_tokenizer, sentence_pieces
 from tiny import VOCABULARY
@@ -119,10 +119,8 @@ def backbone(cls=bert_keras.BertBackbone, **options):
     return cls(**{**sizes, "activation": "gelu_tanh", **options})
 
 
-@pytest.mark.parametrize(
-    ("encoder", "options"), [("BertBackbone", {}), ("DistilBertBackbone", {"lora_rank": 2})]
-)
-def test_keras_hub_predicts_trains_and_saves_from_raw_text(encoder, options, tmp_path):
+@cases(("BertBackbone", {}), ("DistilBertBackbone", {"lora_rank": 2}))
+def test_keras_hub_predicts_trains_and_saves_from_raw_text(tmp_path, encoder, options):
     model = classifier(encoder, **options)
     expected = model.predict(TEXTS, verbose=0)
     theirs = in_keras_hub(model)  # Adapters are merged.
@@ -194,33 +192,30 @@ def other_tokenizer(**options):
     return bert_keras.TextPreprocessor(bert_keras.WordPieceTokenizer(VOCABULARY), 12, **options)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: backbone(activation="gelu"), "activation='gelu' has no counterpart"),
-        (lambda: backbone(layer_norm_epsilon=1e-6), "layer_norm_epsilon=1e-12"),
-        (lambda: backbone(attention_dropout=0.3), "one rate of dropout"),
-        (lambda: backbone(num_segments=1), "num_segments"),
-        (lambda: bert_keras.RobertaBackbone(30, 1, 1, 4, 4, num_segments=2), "num_segments=1"),
-        (lambda: backbone(causal=True), "causal"),
-        (lambda: backbone(has_pooler=False), "has_pooler=True"),
-        (lambda: backbone(bert_keras.AlbertBackbone, num_layers=4, num_groups=2), "num_groups=1"),
-        (lambda: bert_keras.ModernBertBackbone(**TINY), "ModernBertBackbone"),
-        (lambda: bert_keras.TokenClassifier(backbone(), 2), "TokenClassifier has no counterpart"),
-        (lambda: bert_keras.MaskedLM(backbone()), "activation='gelu' in `head_options`"),
-        (lambda: classifier(pooling="mean"), "pooling='pooler'"),
-        (lambda: bert_keras.TextEmbedder(backbone(), pooling="pooler"), "pooling"),
-        (lambda: classifier(problem_type="regression"), "one score"),
-        (lambda: classifier(preprocessor=other_tokenizer(truncation="tail")), "truncation"),
-        (
-            lambda: bert_keras.TextClassifier(
-                backbone(bert_keras.AlbertBackbone), preprocessor=other_tokenizer()
-            ),
-            "'Unigram'.*Received: 'WordPiece'",
+@cases(
+    (lambda: backbone(activation="gelu"), "activation='gelu' has no counterpart"),
+    (lambda: backbone(layer_norm_epsilon=1e-6), "layer_norm_epsilon=1e-12"),
+    (lambda: backbone(attention_dropout=0.3), "one rate of dropout"),
+    (lambda: backbone(num_segments=1), "num_segments"),
+    (lambda: bert_keras.RobertaBackbone(30, 1, 1, 4, 4, num_segments=2), "num_segments=1"),
+    (lambda: backbone(causal=True), "causal"),
+    (lambda: backbone(has_pooler=False), "has_pooler=True"),
+    (lambda: backbone(bert_keras.AlbertBackbone, num_layers=4, num_groups=2), "num_groups=1"),
+    (lambda: bert_keras.ModernBertBackbone(**TINY), "ModernBertBackbone"),
+    (lambda: bert_keras.TokenClassifier(backbone(), 2), "TokenClassifier has no counterpart"),
+    (lambda: bert_keras.MaskedLM(backbone()), "activation='gelu' in `head_options`"),
+    (lambda: classifier(pooling="mean"), "pooling='pooler'"),
+    (lambda: bert_keras.TextEmbedder(backbone(), pooling="pooler"), "pooling"),
+    (lambda: classifier(problem_type="regression"), "one score"),
+    (lambda: classifier(preprocessor=other_tokenizer(truncation="tail")), "truncation"),
+    (
+        lambda: bert_keras.TextClassifier(
+            backbone(bert_keras.AlbertBackbone), preprocessor=other_tokenizer()
         ),
-    ],
+        "'Unigram'.*Received: 'WordPiece'",
+    ),
 )
-def test_what_keras_hub_lacks_is_refused_with_a_remedy(make, message, tmp_path):
+def test_what_keras_hub_lacks_is_refused_with_a_remedy(tmp_path, make, message):
     (tmp_path / "config.json").write_text("older")
     with pytest.raises(ValueError, match=message):
         make().export_to_keras_hub(tmp_path)

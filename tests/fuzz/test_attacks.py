@@ -14,7 +14,7 @@ import keras
 import numpy as np
 import pytest
 import tokenizers
-from checks import make_backbones_once
+from checks import cases, make_backbones_once
 from files import change_json, read_json, write_json
 from foreign import write_tf_checkpoint
 from targets import TARGETS
@@ -312,18 +312,15 @@ def with_a_huge_id():
     return saved
 
 
-@pytest.mark.parametrize(
-    ("saved", "message"),
-    [
-        (piece_tokenizer(max_input_chars_per_word=10**9), "from 1 to 1000"),
-        (piece_tokenizer([normalizers.Replace("a", "aaaa")] * 12), "must not grow"),
-        (piece_tokenizer([normalizers.Prepend("a" * 1000)]), "must not grow"),
-        (
-            piece_tokenizer([normalizers.Replace("a", "b" * 9), normalizers.Replace("b", "a" * 9)]),
-            "must not grow",
-        ),
-        (with_a_huge_id(), "without a gap"),
-    ],
+@cases(
+    (piece_tokenizer(max_input_chars_per_word=10**9), "from 1 to 1000"),
+    (piece_tokenizer([normalizers.Replace("a", "aaaa")] * 12), "must not grow"),
+    (piece_tokenizer([normalizers.Prepend("a" * 1000)]), "must not grow"),
+    (
+        piece_tokenizer([normalizers.Replace("a", "b" * 9), normalizers.Replace("b", "a" * 9)]),
+        "must not grow",
+    ),
+    (with_a_huge_id(), "without a gap"),
 )
 def test_a_tokenizer_that_would_exhaust_a_machine_is_refused(tmp_path, saved, message):
     write_json(tmp_path / "tokenizer.json", saved)

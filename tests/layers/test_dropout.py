@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from checks import made_again, to_numpy
+from checks import cases, made_again, to_numpy
 from keras import ops
 
 from bert_keras.layers.dropout import Dropout
@@ -71,9 +71,7 @@ def test_extreme_rates_stay_finite():
     assert all(np.isfinite(dropped(Dropout(rate), ONES)).all() for rate in (1e-7, 1 - 1e-7))
 
 
-@pytest.mark.parametrize(
-    "dtype", ["float16", pytest.param("mixed_bfloat16", marks=pytest.mark.each_backend)]
-)
+@cases("float16", pytest.param("mixed_bfloat16", marks=pytest.mark.each_backend))
 def test_it_keeps_the_dtype(dtype):
     y = Dropout(0.5, dtype=dtype)(ONES, training=True)
     assert keras.backend.standardize_dtype(y.dtype) == keras.DTypePolicy(dtype).compute_dtype

@@ -9,6 +9,7 @@ from checks import (
     TINY,
     assert_close,
     assert_same_structure_close,
+    cases,
     gradients,
     made_again,
     random_inputs,
@@ -103,9 +104,7 @@ def test_what_blocks_share_is_a_stage_of_its_own(backbone):
     assert not any(re.search(head, weight.path) for weight in backbone.weights)
 
 
-@pytest.mark.parametrize(
-    ("frozen", "num_stages"), [("embeddings", 1), (0, 1), (1, 3), (3, 5), ("backbone", 5)]
-)
+@cases(("embeddings", 1), (0, 1), (1, 3), (3, 5), ("backbone", 5))
 def test_what_blocks_share_is_frozen_with_the_first_block(backbone, frozen, num_stages):
     task = bert_keras.TextClassifier(backbone, pooling="mean", frozen=frozen)
     still = {id(weight) for weight in task.non_trainable_variables}

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 import scipy.special
-from checks import assert_close, assert_like, gradients, to_numpy
+from checks import assert_close, assert_like, cases, gradients, to_numpy
 from keras import ops
 
 import bert_keras
@@ -42,15 +42,12 @@ def test_gelu_has_the_values_and_slopes_of_its_formula(function, exact):
     np.testing.assert_allclose(slope, differences, rtol=0, atol=4e-5)  # XLA's tanh.
 
 
-@pytest.mark.parametrize(
-    ("center", "is_on_a_gpu"),
-    [
-        pytest.param(True, False, marks=pytest.mark.each_backend),
-        pytest.param(True, True, marks=pytest.mark.each_backend),
-        (False, False),
-    ],
+@cases(
+    pytest.param(True, False, marks=pytest.mark.each_backend),
+    pytest.param(True, True, marks=pytest.mark.each_backend),
+    (False, False),
 )
-def test_the_norm_has_the_values_and_gradients_of_keras_s(center, is_on_a_gpu, monkeypatch):
+def test_the_norm_has_the_values_and_gradients_of_keras_s(monkeypatch, center, is_on_a_gpu):
     monkeypatch.setattr(kernels, "has_accelerator", lambda: is_on_a_gpu)
     x = GENERATOR.standard_normal((3, 5, 16)).astype("float32") * 3 + 1
     x[0, 0] = 0.0  # No variance.
@@ -72,9 +69,7 @@ def test_the_norm_has_the_values_and_gradients_of_keras_s(center, is_on_a_gpu, m
     np.testing.assert_allclose(equal, weights[1] if center else np.zeros(16), rtol=0, atol=3e-4)
 
 
-@pytest.mark.parametrize(
-    "dtype", [pytest.param("mixed_bfloat16", marks=pytest.mark.each_backend), "bfloat16"]
-)
+@cases(pytest.param("mixed_bfloat16", marks=pytest.mark.each_backend), "bfloat16")
 def test_half_precision_has_gradients_of_its_dtype(dtype):
     layer = keras.Sequential([keras.Input((8,)), LayerNorm(dtype=dtype)])
     layer.compile(keras.optimizers.SGD(1.0), loss=lambda _, y: ops.sum(ops.square(y), axis=-1))
@@ -86,9 +81,7 @@ def test_half_precision_has_gradients_of_its_dtype(dtype):
     np.testing.assert_allclose(before - after, 2 * normal**2, rtol=0.03, atol=0.03)
 
 
-@pytest.mark.parametrize(
-    "activation", [pytest.param("gelu", marks=pytest.mark.each_backend), "gelu_tanh", "relu"]
-)
+@cases(pytest.param("gelu", marks=pytest.mark.each_backend), "gelu_tanh", "relu")
 def test_feed_forward_has_the_gradients_of_its_formula(activation):
     layer = FeedForward(12, 8, activation=activation)
     layer.build((None, None, 8))

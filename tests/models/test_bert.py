@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from checks import (
     TINY,
+    cases,
     check_backbone,
     check_parity,
     check_saved_and_reloaded,
@@ -54,15 +55,12 @@ def test_a_causal_model_stays_one_in_files(tmp_path):
         tiny_backbone(causal="yes")
 
 
-@pytest.mark.parametrize(
-    ("activation", "layer_norm_eps", "num_segments", "causal"),
-    [
-        ("gelu", 1e-12, 2, False),
-        ("gelu_new", 1e-6, 2, False),
-        ("relu", 1e-5, 3, False),
-        ("silu", 1e-12, 1, False),
-        ("gelu", 1e-12, 2, True),
-    ],
+@cases(
+    ("gelu", 1e-12, 2, False),
+    ("gelu_new", 1e-6, 2, False),
+    ("relu", 1e-5, 3, False),
+    ("silu", 1e-12, 1, False),
+    ("gelu", 1e-12, 2, True),
 )
 def test_outputs_equal_transformers(tmp_path, activation, layer_norm_eps, num_segments, causal):
     options = {"hidden_act": activation, "layer_norm_eps": layer_norm_eps}
@@ -70,28 +68,25 @@ def test_outputs_equal_transformers(tmp_path, activation, layer_norm_eps, num_se
     check_parity("Bert", 1, tmp_path, **options)
 
 
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [
-        # Too much memory for any machine, and just above the limit of 2**33 parameters.
-        ("parameters", {"vocabulary_size": 2**24, "hidden_dim": 2**16}),
-        ("parameters", {"vocabulary_size": 2**20, "hidden_dim": 2**13}),
-        ("vocabulary_size", 0),
-        ("num_layers", 10**6),
-        ("num_layers", 2.0),
-        ("hidden_dim", 2**40),
-        ("num_heads", 3),
-        ("num_segments", -1),
-        ("dropout", 1.0),
-        ("attention_dropout", -0.1),
-        ("activation", None),
-        ("activation", ["gelu"]),
-        ("layer_norm_epsilon", -1e-12),
-        ("layer_norm_epsilon", "1e-12"),
-        ("layer_norm_epsilon", float("nan")),
-        ("initializer_range", float("inf")),
-        ("initializer_range", True),
-    ],
+@cases(
+    # Too much memory for any machine, and just above the limit of 2**33 parameters.
+    ("parameters", {"vocabulary_size": 2**24, "hidden_dim": 2**16}),
+    ("parameters", {"vocabulary_size": 2**20, "hidden_dim": 2**13}),
+    ("vocabulary_size", 0),
+    ("num_layers", 10**6),
+    ("num_layers", 2.0),
+    ("hidden_dim", 2**40),
+    ("num_heads", 3),
+    ("num_segments", -1),
+    ("dropout", 1.0),
+    ("attention_dropout", -0.1),
+    ("activation", None),
+    ("activation", ["gelu"]),
+    ("layer_norm_epsilon", -1e-12),
+    ("layer_norm_epsilon", "1e-12"),
+    ("layer_norm_epsilon", float("nan")),
+    ("initializer_range", float("inf")),
+    ("initializer_range", True),
 )
 def test_impossible_arguments_are_refused(argument, value):
     with pytest.raises(ValueError, match=argument):
@@ -106,22 +101,19 @@ def backbone():
     return tiny_backbone()
 
 
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ({"token_ids": 50 * ONES}, "vocabulary"),
-        ({"token_ids": -ONES}, "vocabulary"),
-        ({"token_ids": np.ones((1, 13), int)}, "between 1 and 12"),
-        ({"token_ids": np.ones((1, 0), int)}, "between 1 and 12"),
-        ({"token_ids": ONES[0]}, r"\(batch, seq_len\)"),
-        ({"token_ids": ONES, "segment_ids": 2 * ONES}, "segment"),
-        ({"token_ids": ONES, "padding_mask": np.ones((1, 4), int)}, "shape"),
-        ({"token_ids": ONES, "input_mask": ONES}, "padding_mask"),
-        ({"segment_ids": ONES}, "token_ids"),
-        ({"token_ids": ONES, "token_type_ids": ONES}, "Did you mean 'segment_ids'"),
-        ({"token_ids": 1.0 * ONES}, "integers"),
-        (ONES, "dict"),
-    ],
+@cases(
+    ({"token_ids": 50 * ONES}, "vocabulary"),
+    ({"token_ids": -ONES}, "vocabulary"),
+    ({"token_ids": np.ones((1, 13), int)}, "between 1 and 12"),
+    ({"token_ids": np.ones((1, 0), int)}, "between 1 and 12"),
+    ({"token_ids": ONES[0]}, r"\(batch, seq_len\)"),
+    ({"token_ids": ONES, "segment_ids": 2 * ONES}, "segment"),
+    ({"token_ids": ONES, "padding_mask": np.ones((1, 4), int)}, "shape"),
+    ({"token_ids": ONES, "input_mask": ONES}, "padding_mask"),
+    ({"segment_ids": ONES}, "token_ids"),
+    ({"token_ids": ONES, "token_type_ids": ONES}, "Did you mean 'segment_ids'"),
+    ({"token_ids": 1.0 * ONES}, "integers"),
+    (ONES, "dict"),
 )
 def test_inputs_that_do_not_fit_are_refused_and_the_weights_survive(backbone, inputs, message):
     good = random_inputs()

@@ -5,6 +5,7 @@ import pytest
 from checks import (
     TINY,
     assert_close,
+    cases,
     check_backbone,
     check_config_is_refused,
     check_equals_transformers,
@@ -51,14 +52,11 @@ def reference_of(architecture="Model", **overrides):
     return model_of_transformers(f"DebertaV2{architecture}", **{**V3, **overrides})
 
 
-@pytest.mark.parametrize(
-    ("options", "golden"),
-    [
-        ({}, "deberta_v2_backbone.json"),
-        pytest.param(ALL_PARTS, "deberta_v2_all_parts.json", marks=pytest.mark.each_backend),
-    ],
+@cases(
+    ({}, "deberta_v2_backbone.json"),
+    pytest.param(ALL_PARTS, "deberta_v2_all_parts.json", marks=pytest.mark.each_backend),
 )
-def test_it_keeps_the_contract(options, golden, tmp_path):
+def test_it_keeps_the_contract(tmp_path, options, golden):
     check_backbone(tiny_backbone(**options), golden, tmp_path)
 
 
@@ -124,19 +122,16 @@ def test_a_released_file_holds_both_heads_under_names_of_its_own(tmp_path):
     assert_close(to_numpy(detector(inputs))[real], x[real], 1e-5)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"pos_att_type": "p2c|p2p"}, "`relative_terms` must be one of.*'p2p'"),
-        ({"position_buckets": 7}, "`num_buckets` must be even"),
-        ({"position_buckets": 64}, "`num_buckets` must be"),
-        ({"relative_attention": 1}, "`relative_attention` must be one of"),
-        ({"max_relative_positions": "-1"}, "max_distance"),
-        ({"conv_kernel_size": 4}, "`convolution_size` must be odd"),
-        ({"conv_kernel_size": 3, "conv_act": "gelu_new"}, "gelu_new"),
-    ],
+@cases(
+    ({"pos_att_type": "p2c|p2p"}, "`relative_terms` must be one of.*'p2p'"),
+    ({"position_buckets": 7}, "`num_buckets` must be even"),
+    ({"position_buckets": 64}, "`num_buckets` must be"),
+    ({"relative_attention": 1}, "`relative_attention` must be one of"),
+    ({"max_relative_positions": "-1"}, "max_distance"),
+    ({"conv_kernel_size": 4}, "`convolution_size` must be odd"),
+    ({"conv_kernel_size": 3, "conv_act": "gelu_new"}, "gelu_new"),
 )
-def test_unsupported_configs_are_refused_before_weights_are_read(changes, message, tmp_path):
+def test_unsupported_configs_are_refused_before_weights_are_read(tmp_path, changes, message):
     config = {"model_type": "deberta-v2", **V3, **changes}
     check_config_is_refused(tmp_path, config, message)
 

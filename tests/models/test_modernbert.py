@@ -4,6 +4,7 @@ import pytest
 from checks import (
     TINY,
     assert_close,
+    cases,
     check_backbone,
     check_config_is_refused,
     check_equals_transformers,
@@ -32,10 +33,7 @@ def test_it_keeps_the_contract(tmp_path):
     check_backbone(tiny_backbone(), "modernbert_backbone.json", tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("length", "reach"),
-    [(1, 0), (7, 3), (8, 2), (9, 2), pytest.param(17, 4, marks=pytest.mark.each_backend)],
-)
+@cases((1, 0), (7, 3), (8, 2), (9, 2), pytest.param(17, 4, marks=pytest.mark.each_backend))
 def test_blocks_equal_a_mask_over_all_pairs(monkeypatch, length, reach):
     rng = np.random.default_rng(length)
     query, key, value = rng.normal(size=(3, 3, length, 2, 4)).astype("float32")

@@ -5,6 +5,7 @@ import pytest
 from checks import (
     TINY,
     assert_close,
+    cases,
     check_backbone,
     check_config_is_refused,
     check_equals_transformers,
@@ -43,14 +44,11 @@ def reference_of(family, architecture="Model", **overrides):
     return model_of_transformers(f"{family}{architecture}", **{**SIZES, **overrides})
 
 
-@pytest.mark.parametrize(
-    ("options", "golden"),
-    [
-        pytest.param({}, "nomic_bert_backbone.json", marks=pytest.mark.each_backend),
-        (JINA, "nomic_bert_jina.json"),
-    ],
+@cases(
+    pytest.param({}, "nomic_bert_backbone.json", marks=pytest.mark.each_backend),
+    (JINA, "nomic_bert_jina.json"),
 )
-def test_it_keeps_the_contract(options, golden, tmp_path):
+def test_it_keeps_the_contract(tmp_path, options, golden):
     check_backbone(tiny_backbone(**options), golden, tmp_path)
 
 
@@ -166,27 +164,24 @@ def test_gradients_equal_those_of_transformers(family, remat, tmp_path):
     check_gradients(reference_of(family), random_inputs(num_segments=0), tmp_path, remat=remat)
 
 
-@pytest.mark.parametrize(
-    ("config", "changes", "message"),
-    [
-        (GPT, {"prenorm": True}, "`prenorm` in `config.json` must be one of"),
-        (GPT, {"qkv_proj_bias": True}, "`qkv_proj_bias`"),
-        (GPT, {"activation_function": "gelu"}, "`activation_function`"),
-        (GPT, {"rotary_emb_fraction": 0.5}, "`rotary_emb_fraction`"),
-        (GPT, {"rotary_emb_interleaved": True}, "`rotary_emb_interleaved`"),
-        (GPT, {"moe_every_n_layers": 2}, "`moe_every_n_layers`"),
-        (GPT, {"hidden_size": 768}, "`hidden_size` must be one of.*`n_embd` is 24"),
-        (GPT, {"n_head": None}, "num_heads"),
-        (NEW, {"rope_scaling": {**NTK, "mixed_b": 0.6}}, "mixed_b"),
-        (NEW, {"rope_scaling": {"type": "dynamic", "factor": 2.0}}, "'dynamic'"),
-        (NEW, {"rope_scaling": {"type": "ntk"}}, "factor"),
-        (NEW, {"position_embedding_type": "absolute"}, "`position_embedding_type`"),
-        (NEW, {"logn_attention_scale": True}, "`logn_attention_scale`"),
-        (NEW, {"rope_scaling": {"partial_rotary_factor": 0.5}}, "whole heads"),
-    ],
+@cases(
+    (GPT, {"prenorm": True}, "`prenorm` in `config.json` must be one of"),
+    (GPT, {"qkv_proj_bias": True}, "`qkv_proj_bias`"),
+    (GPT, {"activation_function": "gelu"}, "`activation_function`"),
+    (GPT, {"rotary_emb_fraction": 0.5}, "`rotary_emb_fraction`"),
+    (GPT, {"rotary_emb_interleaved": True}, "`rotary_emb_interleaved`"),
+    (GPT, {"moe_every_n_layers": 2}, "`moe_every_n_layers`"),
+    (GPT, {"hidden_size": 768}, "`hidden_size` must be one of.*`n_embd` is 24"),
+    (GPT, {"n_head": None}, "num_heads"),
+    (NEW, {"rope_scaling": {**NTK, "mixed_b": 0.6}}, "mixed_b"),
+    (NEW, {"rope_scaling": {"type": "dynamic", "factor": 2.0}}, "'dynamic'"),
+    (NEW, {"rope_scaling": {"type": "ntk"}}, "factor"),
+    (NEW, {"position_embedding_type": "absolute"}, "`position_embedding_type`"),
+    (NEW, {"logn_attention_scale": True}, "`logn_attention_scale`"),
+    (NEW, {"rope_scaling": {"partial_rotary_factor": 0.5}}, "whole heads"),
 )
 def test_unsupported_configs_are_refused_before_weights_are_read(
-    config, changes, message, tmp_path
+    tmp_path, config, changes, message
 ):
     check_config_is_refused(tmp_path, {**config, **changes}, message)
 

@@ -8,6 +8,7 @@ import pytest
 import safetensors.numpy
 import torch
 import transformers
+from checks import cases
 from files import change_json, contents, read_json
 from foreign import bert_of_transformers, write_hugging_face
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
@@ -204,16 +205,13 @@ def with_a_setting_that_json_cannot_hold():
     return classifier
 
 
-@pytest.mark.parametrize(
-    ("make", "writer", "options", "error", "message"),
-    [
+@cases(
         (lambda: tiny_classifier(pooling="mean"),
          *("export_to_huggingface", {}, ValueError, "pooling='mean'")),
         (with_unregistered_preprocessor,
          *("save_to_preset", {}, ValueError, r"must be registered\. Received: .*Unregistered")),
         (with_a_setting_that_json_cannot_hold, "save_to_preset", {}, TypeError, "JSON"),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_what_cannot_be_written_leaves_the_old_preset(
     ours, tmp_path, make, writer, options, error, message
 ):

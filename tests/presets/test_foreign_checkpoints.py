@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from checks import assert_same_structure_close
+from checks import assert_same_structure_close, cases
 from files import read_json, write_json
 from foreign import FORMATS, assert_outputs_equal, first_weights, outputs_of
 from hub_server import HubServer
@@ -106,9 +106,7 @@ def test_truncated_or_missing_weights_are_an_error_that_names_the_file(checkpoin
         bert_keras.BertBackbone.from_preset(folder)
 
 
-@pytest.mark.parametrize(
-    "text", ["{", "[1]", "", "{}", '{"model_type": "gpt2"}', '{"hidden_size": 4}']
-)
+@cases("{", "[1]", "", "{}", '{"model_type": "gpt2"}', '{"hidden_size": 4}')
 def test_a_damaged_or_foreign_config_is_an_error_that_names_the_file(checkpoint, text):
     folder, format = checkpoint
     (folder / format.config).write_text(text)

@@ -6,7 +6,7 @@ import h5py
 import ml_dtypes
 import numpy as np
 import pytest
-from checks import to_numpy
+from checks import cases, to_numpy
 from files import write_json
 from foreign import (
     KERAS_HUB_CONFIG,
@@ -65,9 +65,7 @@ def test_bfloat16_and_float16_are_read(folder, reference):
 
 
 @pytest.mark.filterwarnings("error::UserWarning")
-@pytest.mark.parametrize(
-    ("package", "name"), [("keras_hub", "BertTextClassifier"), ("keras_nlp", "BertClassifier")]
-)
+@cases(("keras_hub", "BertTextClassifier"), ("keras_nlp", "BertClassifier"))
 def test_a_classifier_comes_with_its_head_and_tokenizer(folder, reference, package, name):
     kernel, bias = add_keras_hub_classifier(folder, package=package, name=name)
     preprocessor = {"sequence_length": 12, "truncate": "round_robin"}
@@ -83,14 +81,11 @@ def test_a_classifier_comes_with_its_head_and_tokenizer(folder, reference, packa
     assert set(classifier.classify("a B c")) == {"label", "probabilities"}
 
 
-@pytest.mark.parametrize(
-    ("activation", "num_classes", "problem_type"),
-    [
-        ("softmax", 2, "single_label"),
-        ("sigmoid", 2, "multi_label"),
-        ("linear", 1, "regression"),
-        (None, 2, "single_label"),
-    ],
+@cases(
+    ("softmax", 2, "single_label"),
+    ("sigmoid", 2, "multi_label"),
+    ("linear", 1, "regression"),
+    (None, 2, "single_label"),
 )
 def test_a_classifiers_activation_gives_its_problem(folder, activation, num_classes, problem_type):
     add_keras_hub_classifier(folder, activation, num_classes)

@@ -5,7 +5,7 @@ import warnings
 import keras
 import numpy as np
 import pytest
-from checks import to_numpy
+from checks import cases, to_numpy
 from files import change_json, read_json, write_json
 from foreign import (
     assert_outputs_equal,
@@ -112,10 +112,7 @@ def test_a_head_that_is_there_in_part_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("wrapper", ["module.", "model.", "_orig_mod.", "module._orig_mod."])
-@pytest.mark.parametrize(
-    ("architecture", "task"),
-    [("SequenceClassification", "TextClassifier"), ("MaskedLM", "MaskedLM"), ("", "BertBackbone")],
-)
+@cases(("SequenceClassification", "TextClassifier"), ("MaskedLM", "MaskedLM"), ("", "BertBackbone"))
 @pytest.mark.filterwarnings("error::UserWarning")
 def test_a_wrapper_s_prefix_before_all_names_changes_nothing(tmp_path, wrapper, architecture, task):
     model = bert_of_transformers(architecture or "PreTraining")
@@ -152,17 +149,14 @@ def test_a_prefix_before_some_names_only_is_refused(theirs):
 NUMBERED = {"0": "LABEL_0", "1": "LABEL_1"}
 
 
-@pytest.mark.parametrize(
-    ("labels", "names", "warning"),
-    [
-        ({"id2label": {"1": "good", "0": "bad"}}, ("bad", "good"), None),
-        ({"id2label": NUMBERED}, None, None),
-        ({"label2id": {"bad": 0, "good": 1}}, None, None),  # transformers does not read it.
-        ({}, None, None),
-        ({"id2label": {"0": "a", "1": "b", "2": "c"}}, None, "the 2 classes of its head"),
-        ({"id2label": {"a": "A", "b": "B"}}, None, "the 2 classes of its head"),
-        ({"id2label": {"0": "A", "1": "A"}}, None, "not different names"),
-    ],
+@cases(
+    ({"id2label": {"1": "good", "0": "bad"}}, ("bad", "good"), None),
+    ({"id2label": NUMBERED}, None, None),
+    ({"label2id": {"bad": 0, "good": 1}}, None, None),  # transformers does not read it.
+    ({}, None, None),
+    ({"id2label": {"0": "a", "1": "b", "2": "c"}}, None, "the 2 classes of its head"),
+    ({"id2label": {"a": "A", "b": "B"}}, None, "the 2 classes of its head"),
+    ({"id2label": {"0": "A", "1": "A"}}, None, "not different names"),
 )
 def test_names_of_labels_are_taken_or_their_loss_is_said(tmp_path, labels, names, warning):
     write_hugging_face(tmp_path, bert_of_transformers("SequenceClassification"))

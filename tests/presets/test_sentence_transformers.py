@@ -9,6 +9,7 @@ import pytest
 import safetensors.numpy
 import safetensors.torch
 import torch
+from checks import cases
 from files import write_json
 from scipy.spatial import distance
 from small_tokenizers import byte_pair_tokenizer
@@ -64,16 +65,13 @@ def gelu(x):
     return keras.ops.convert_to_numpy(keras.ops.gelu(x, approximate=False))
 
 
-@pytest.mark.parametrize(
-    ("activation", "function", "bias"),
-    [
-        pytest.param("activation.Tanh", np.tanh, True, marks=ON_JAX),
-        ("linear.Identity", lambda x: x, False),
-        ("activation.ReLU", lambda x: np.maximum(x, 0), True),
-        ("activation.GELU", gelu, True),
-        ("activation.Sigmoid", lambda x: 1 / (1 + np.exp(-x)), True),
-        ("activation.SiLU", lambda x: x / (1 + np.exp(-x)), True),
-    ],
+@cases(
+    pytest.param("activation.Tanh", np.tanh, True, marks=ON_JAX),
+    ("linear.Identity", lambda x: x, False),
+    ("activation.ReLU", lambda x: np.maximum(x, 0), True),
+    ("activation.GELU", gelu, True),
+    ("activation.Sigmoid", lambda x: 1 / (1 + np.exp(-x)), True),
+    ("activation.SiLU", lambda x: x / (1 + np.exp(-x)), True),
 )
 def test_a_dense_layer_projects_the_pooled_vector(folder, activation, function, bias):
     activation = f"{TORCH}.{activation}"
@@ -160,14 +158,11 @@ def add_prompts(folder, **config):
     write_json(folder / "config_sentence_transformers.json", config)
 
 
-@pytest.mark.parametrize(
-    ("pooling_config", "expected"),
-    [
-        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "cls"),
-        ({"pooling_mode_max_tokens": True}, "max"),
-        ({"embedding_dimension": 16, "pooling_mode": "cls"}, "cls"),
-        ({}, "mean"),
-    ],
+@cases(
+    ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "cls"),
+    ({"pooling_mode_max_tokens": True}, "max"),
+    ({"embedding_dimension": 16, "pooling_mode": "cls"}, "cls"),
+    ({}, "mean"),
 )
 def test_a_folder_brings_its_settings(folder, pooling_config, expected):
     write_json(folder / "1_Pooling/config.json", pooling_config)
@@ -205,21 +200,18 @@ def test_a_folder_brings_its_similarity(folder, name):
         bert_keras.TextEmbedder.from_preset(folder)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("1_Pooling/config.json", {"pooling_mode": ["mean", "max"]}, "pooling"),
-        ("1_Pooling/config.json", {"pooling_mode_weightedmean_tokens": True}, "weightedmean"),
-        ("1_Pooling/config.json", [], "JSON object"),
-        ("modules.json", {"a": 1}, "JSON list"),
-        ("modules.json", ["Transformer"], "must list modules"),
-        ("modules.json", [{"type": "a.Transformer", "path": ""}], "Supported: Transformer"),
-        (
-            "modules.json",
-            [{"type": "Transformer", "path": ""}, {"type": "Pooling", "path": "../other"}],
-            "outside its folder",
-        ),
-    ],
+@cases(
+    ("1_Pooling/config.json", {"pooling_mode": ["mean", "max"]}, "pooling"),
+    ("1_Pooling/config.json", {"pooling_mode_weightedmean_tokens": True}, "weightedmean"),
+    ("1_Pooling/config.json", [], "JSON object"),
+    ("modules.json", {"a": 1}, "JSON list"),
+    ("modules.json", ["Transformer"], "must list modules"),
+    ("modules.json", [{"type": "a.Transformer", "path": ""}], "Supported: Transformer"),
+    (
+        "modules.json",
+        [{"type": "Transformer", "path": ""}, {"type": "Pooling", "path": "../other"}],
+        "outside its folder",
+    ),
 )
 def test_settings_that_cannot_be_met_are_refused(folder, name, value, message):
     write_json(folder / name, value)
@@ -231,25 +223,22 @@ def test_settings_that_cannot_be_met_are_refused(folder, name, value, message):
         assert embedder.preprocessor.max_length == 16
 
 
-@pytest.mark.parametrize(
-    ("add", "changes", "message"),
-    [
-        (
-            add_other_dense,
-            {"activation_function": f"{TORCH}.activation.Softshrink"},
-            "'Softshrink'",
-        ),
-        (add_other_dense, {"activation_function": "mine.Tanh"}, "'mine.Tanh'"),
-        (add_other_dense, {"activation_function": 1}, "one of .*Received: 1"),
-        (add_other_dense, {"use_residual": True}, "use_residual"),
-        (add_other_dense, {"module_input_name": "token_embeddings"}, "token_embeddings"),
-        *(
-            (add_prompts, {"prompts": prompts}, "`prompts` must be a dict")
-            for prompts in ({"query": 1}, ["query: "], {"query": None})
-        ),
-        (add_prompts, {"default_prompt_name": "passage"}, "`default_prompt` must be one of"),
-        (add_prompts, {"truncate_dim": 8}, "truncate_dim.*Remove the line, and pass `dim`"),
-    ],
+@cases(
+    (
+        add_other_dense,
+        {"activation_function": f"{TORCH}.activation.Softshrink"},
+        "'Softshrink'",
+    ),
+    (add_other_dense, {"activation_function": "mine.Tanh"}, "'mine.Tanh'"),
+    (add_other_dense, {"activation_function": 1}, "one of .*Received: 1"),
+    (add_other_dense, {"use_residual": True}, "use_residual"),
+    (add_other_dense, {"module_input_name": "token_embeddings"}, "token_embeddings"),
+    *(
+        (add_prompts, {"prompts": prompts}, "`prompts` must be a dict")
+        for prompts in ({"query": 1}, ["query: "], {"query": None})
+    ),
+    (add_prompts, {"default_prompt_name": "passage"}, "`default_prompt` must be one of"),
+    (add_prompts, {"truncate_dim": 8}, "truncate_dim.*Remove the line, and pass `dim`"),
 )
 def test_other_dense_layers_and_prompts_are_refused_before_weights_are_read(
     folder, add, changes, message
@@ -343,13 +332,10 @@ def test_one_encoder_for_both_routes_needs_no_choice(exported, folder):
         bert_keras.TextEmbedder.from_preset(folder)
 
 
-@pytest.mark.parametrize(
-    ("task", "name", "advice"),
-    [
-        ("TextClassifier", "model_head.pkl", "FewShotClassifier"),
-        ("SparseTextEmbedder", "sparse_linear.pt", "copy the folder without this file"),
-        ("MultiVectorEmbedder", "colbert_linear.safetensors", "copy the folder without this file"),
-    ],
+@cases(
+    ("TextClassifier", "model_head.pkl", "FewShotClassifier"),
+    ("SparseTextEmbedder", "sparse_linear.pt", "copy the folder without this file"),
+    ("MultiVectorEmbedder", "colbert_linear.safetensors", "copy the folder without this file"),
 )
 def test_a_head_that_is_not_read_is_refused_by_its_name(folder, task, name, advice):
     (folder / name).write_bytes(b"")

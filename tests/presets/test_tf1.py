@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checks import cases
 from files import change_json, write_json
 from foreign import (
     IS_TOKEN,
@@ -85,20 +86,17 @@ def of_tensorflow_2(folder):
     )
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            lambda folder: set_tf1_head(folder, output_bias=np.ones(2)),
-            r"Weights without a tensor .*head/dense/kernel",
-        ),
-        (flip_a_bit, "bert_model.ckpt cannot be read.*[Cc]hecksum"),
-        (of_tensorflow_2, "Tensors without a weight .*VARIABLE_VALUE"),
-        (with_config(hidden_act="mish"), "must be one of.*'mish'"),
-        (with_config(hidden_act=["gelu"]), r"must be one of.*\['gelu'\]"),
-        (with_config(vocab_size=2**40), "vocabulary_size"),
-        (with_config(num_hidden_layers="2"), "num_layers"),
-    ],
+@cases(
+    (
+        lambda folder: set_tf1_head(folder, output_bias=np.ones(2)),
+        r"Weights without a tensor .*head/dense/kernel",
+    ),
+    (flip_a_bit, "bert_model.ckpt cannot be read.*[Cc]hecksum"),
+    (of_tensorflow_2, "Tensors without a weight .*VARIABLE_VALUE"),
+    (with_config(hidden_act="mish"), "must be one of.*'mish'"),
+    (with_config(hidden_act=["gelu"]), r"must be one of.*\['gelu'\]"),
+    (with_config(vocab_size=2**40), "vocabulary_size"),
+    (with_config(num_hidden_layers="2"), "num_layers"),
 )
 def test_a_folder_that_cannot_be_right_is_refused(folder, change, message):
     change(folder)

@@ -11,6 +11,7 @@ import zipfile
 import numpy as np
 import pytest
 import torch
+from checks import cases
 from foreign import bert_of_transformers, write_hugging_face
 from hub_server import HubServer
 
@@ -112,29 +113,26 @@ def test_values_that_tensors_share_count_once(save):
     assert read_torch(save({"a": numbers, "b": numbers, "c": numbers[3:]})).num_values == 100
 
 
-@pytest.mark.parametrize(
-    ("value", "problem"),
-    [
-        (Named(os.system, "touch evil"), r"asks for '(posix|nt)\.system'"),
-        (
-            {"a": torch.ones(2), "b": Named(eval, "open('evil', 'w')")},
-            "asks for 'eval'",
-        ),
-        ({"a": Named(torch.load, "evil")}, r"asks for 'torch\.serialization\.load'"),
-        (torch.nn.Linear(2, 2), r"asks for 'torch\.nn\.modules\.linear\.Linear'"),
-        ({"a": torch.ones(2, dtype=torch.complex64)}, r"'a' is of type torch\.complex64"),
-        ({"a": torch.ones(2).to_sparse()}, "'a' is no plain array, but .*torch.sparse_coo"),
-        ({"a": torch.ones(2, device="meta")}, "'a' is no plain array, but .*meta"),
-        ({"a": Named(torch._utils._rebuild_parameter, 1, 2, 3)}, "'int' object has no attribute"),
-        ({"a": torch.ones(2), "b": {"c": torch.ones(2)}}, "'b' is of type dict"),
-        ({"epoch": 3}, "'epoch' is of type int"),
-        ({"is_best": True}, "'is_best' is of type bool"),
-        ({7: torch.ones(2)}, "7 is of type torch.float32"),
-        ([torch.ones(2)], "holds no dict"),
-        ({"a": view(0, (5,), (1,))}, BEYOND),
-        ({"a": view(0, (2**40,), (0,))}, "'a' reaches beyond its storage"),
-        ({"a": view(0, 4, 1)}, r"TypeError: .*invalid (types|combination)"),
-    ],
+@cases(
+    (Named(os.system, "touch evil"), r"asks for '(posix|nt)\.system'"),
+    (
+        {"a": torch.ones(2), "b": Named(eval, "open('evil', 'w')")},
+        "asks for 'eval'",
+    ),
+    ({"a": Named(torch.load, "evil")}, r"asks for 'torch\.serialization\.load'"),
+    (torch.nn.Linear(2, 2), r"asks for 'torch\.nn\.modules\.linear\.Linear'"),
+    ({"a": torch.ones(2, dtype=torch.complex64)}, r"'a' is of type torch\.complex64"),
+    ({"a": torch.ones(2).to_sparse()}, "'a' is no plain array, but .*torch.sparse_coo"),
+    ({"a": torch.ones(2, device="meta")}, "'a' is no plain array, but .*meta"),
+    ({"a": Named(torch._utils._rebuild_parameter, 1, 2, 3)}, "'int' object has no attribute"),
+    ({"a": torch.ones(2), "b": {"c": torch.ones(2)}}, "'b' is of type dict"),
+    ({"epoch": 3}, "'epoch' is of type int"),
+    ({"is_best": True}, "'is_best' is of type bool"),
+    ({7: torch.ones(2)}, "7 is of type torch.float32"),
+    ([torch.ones(2)], "holds no dict"),
+    ({"a": view(0, (5,), (1,))}, BEYOND),
+    ({"a": view(0, (2**40,), (0,))}, "'a' reaches beyond its storage"),
+    ({"a": view(0, 4, 1)}, r"TypeError: .*invalid (types|combination)"),
 )
 def test_anything_but_tensors_within_their_storages_is_refused(
     save, tmp_path, monkeypatch, value, problem

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from adapted import by_path
+from checks import cases
 from tiny import VOCABULARY, Batches, tiny_backbone, tiny_classifier, tiny_task
 
 import bert_keras
@@ -88,13 +89,10 @@ def peak(task):
     return task.optimizer._learning_rate.peak_learning_rate
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "x", "y"),
-    [
-        ("TokenClassifier", {"num_classes": 2}, [["a", "b"]] * 2, [[0, 1]] * 2),
-        ("TextClassifier", {"problem_type": "multi_label"}, ["a", "b"], [[0, 1], [1, 1]]),
-        ("QuestionAnswering", {}, [QuestionExample("1", "a", "b", (Answer("b", 0),))] * 2, None),
-    ],
+@cases(
+    ("TokenClassifier", {"num_classes": 2}, [["a", "b"]] * 2, [[0, 1]] * 2),
+    ("TextClassifier", {"problem_type": "multi_label"}, ["a", "b"], [[0, 1], [1, 1]]),
+    ("QuestionAnswering", {}, [QuestionExample("1", "a", "b", (Answer("b", 0),))] * 2, None),
 )
 def test_without_epochs_rare_targets_are_learned_in_more_steps(monkeypatch, name, options, x, y):
     monkeypatch.setattr(schedules, "LEAST_STEPS_OF_RARE", 4)
@@ -127,14 +125,11 @@ def test_without_epochs_and_rate_a_short_run_is_longer_and_faster(capsys, monkey
     assert not capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("make", "arguments"),
-    [
-        (classifier, {"optimizer": keras.optimizers.SGD(0.1)}),
-        (classifier, {"lr_schedule": "constant", "warmup": 0}),
-        (classifier, {"optimizer": "lamb"}),
-        (lambda: tiny_task("NextSentencePrediction"), {}),
-    ],
+@cases(
+    (classifier, {"optimizer": keras.optimizers.SGD(0.1)}),
+    (classifier, {"lr_schedule": "constant", "warmup": 0}),
+    (classifier, {"optimizer": "lamb"}),
+    (lambda: tiny_task("NextSentencePrediction"), {}),
 )
 def test_other_recipes_and_pre_training_keep_one_epoch_and_the_paper_s_rate(make, arguments):
     task = make()
@@ -158,19 +153,16 @@ OF_TOKENS = [MaskedPerplexity(), keras.metrics.SparseTopKCategoricalAccuracy(2, 
 TEXTS = ["a b c", "d e", "f g h", "a"]
 
 
-@pytest.mark.parametrize(
-    ("name", "x", "metrics", "names"),
-    [
-        ("TextClassifier", TEXTS, [keras.metrics.F1Score("macro")], {"f1_score"}),
-        (
-            "Pretraining",
-            (TEXTS, TEXTS[::-1]),
-            {"masked_lm": OF_TOKENS, "next_sentence": [keras.metrics.F1Score("macro")]},
-            {"masked_lm_perplexity", "masked_lm_top"},
-        ),
-    ],
+@cases(
+    ("TextClassifier", TEXTS, [keras.metrics.F1Score("macro")], {"f1_score"}),
+    (
+        "Pretraining",
+        (TEXTS, TEXTS[::-1]),
+        {"masked_lm": OF_TOKENS, "next_sentence": [keras.metrics.F1Score("macro")]},
+        {"masked_lm_perplexity", "masked_lm_top"},
+    ),
 )
-def test_own_metrics_are_taken_and_a_file_keeps_them(name, x, metrics, names, reloaded):
+def test_own_metrics_are_taken_and_a_file_keeps_them(reloaded, name, x, metrics, names):
     task, y = tiny_task(name), [0, 1, 1, 0]
     task.compile(weighted_metrics=metrics)
     history = task.fit(x, y, batch_size=4, epochs=1, verbose=0).history

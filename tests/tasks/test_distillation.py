@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import scipy.special
-from checks import to_numpy
+from checks import cases, to_numpy
 from tiny import VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor, tiny_task
 
 import bert_keras
@@ -115,22 +115,19 @@ def test_a_classifier_teaches_by_its_probabilities():
     np.testing.assert_allclose(model.predict(TEXTS, verbose=0), student.predict(TEXTS, verbose=0))
 
 
-@pytest.mark.parametrize(
-    ("teacher", "student", "options", "message"),
-    [
-        (lambda: tiny_classifier(), lambda t: language_model(), {}, "one class"),
-        (lambda: tiny_task("TextEmbedder"), lambda t: (0,), {}, "objective='vectors'"),
-        (lambda: language_model(), lambda t: (0, 5), {}, r"`student` must be .*from 0 to 2"),
-        (lambda: language_model(), lambda t: t, {}, "must have two backbones"),
-        (lambda: language_model(), lambda t: language_model(hidden_dim=8), {}, "cosine_weight=0"),
-        (lambda: language_model(), lambda t: (0,), {"temperature": 0}, "`temperature`"),
-        (
-            lambda: tiny_classifier(problem_type="regression"),
-            lambda t: (0,),
-            {},
-            "choose one class",
-        ),
-    ],
+@cases(
+    (lambda: tiny_classifier(), lambda t: language_model(), {}, "one class"),
+    (lambda: tiny_task("TextEmbedder"), lambda t: (0,), {}, "objective='vectors'"),
+    (lambda: language_model(), lambda t: (0, 5), {}, r"`student` must be .*from 0 to 2"),
+    (lambda: language_model(), lambda t: t, {}, "must have two backbones"),
+    (lambda: language_model(), lambda t: language_model(hidden_dim=8), {}, "cosine_weight=0"),
+    (lambda: language_model(), lambda t: (0,), {"temperature": 0}, "`temperature`"),
+    (
+        lambda: tiny_classifier(problem_type="regression"),
+        lambda t: (0,),
+        {},
+        "choose one class",
+    ),
 )
 def test_what_does_not_fit_is_refused(teacher, student, options, message):
     teacher = teacher()

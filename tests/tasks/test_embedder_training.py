@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from checks import to_numpy
+from checks import cases, to_numpy
 from tiny import rows_of, tiny_backbone, tiny_preprocessor, tiny_task
 
 import bert_keras
@@ -43,14 +43,9 @@ def gradients_of(rate, chunk_size, remat=None):
     return [new - old for new, old in zip(after, before, strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("rate", "direct"),
-    [
-        (0.0, {"chunk_size": None}),
-        pytest.param(
-            0.2, {"chunk_size": 5, "remat": lambda f: f}, marks=pytest.mark.also_on("jax")
-        ),
-    ],
+@cases(
+    (0.0, {"chunk_size": None}),
+    pytest.param(0.2, {"chunk_size": 5, "remat": lambda f: f}, marks=pytest.mark.also_on("jax")),
 )
 def test_chunks_give_the_gradient_of_the_whole_batch(rate, direct):
     """With dropout, the direct gradient keeps all inner values of the same chunks and masks."""
@@ -103,17 +98,14 @@ def test_vectors_may_be_cut(shared):
             shared.semantic_search(queries, documents)
 
 
-@pytest.mark.parametrize(
-    ("objective", "x", "y", "message"),
-    [
-        ("distillation", TRIPLES, None, "a teacher's score for each text"),
-        ("distillation", TRIPLES, SCORES[:, :1], r"\(num_examples, 2\)"),
-        ("distillation", TRIPLES, SCORES * np.nan, "finite.*nan at the index"),
-        ("distillation", TRIPLES[:2], SCORES, "at least 3 columns"),
-        ("vectors", QUERIES, np.eye(4), r"\(num_examples, 16\)"),
-        ("ranking", (*TRIPLES[:2], POSITIVES), None, "must differ from the positive.*index 0"),
-        ("triplet", (*TRIPLES[:2], POSITIVES[:1] + NEGATIVES[1:]), None, "Received 'b a c'"),
-    ],
+@cases(
+    ("distillation", TRIPLES, None, "a teacher's score for each text"),
+    ("distillation", TRIPLES, SCORES[:, :1], r"\(num_examples, 2\)"),
+    ("distillation", TRIPLES, SCORES * np.nan, "finite.*nan at the index"),
+    ("distillation", TRIPLES[:2], SCORES, "at least 3 columns"),
+    ("vectors", QUERIES, np.eye(4), r"\(num_examples, 16\)"),
+    ("ranking", (*TRIPLES[:2], POSITIVES), None, "must differ from the positive.*index 0"),
+    ("triplet", (*TRIPLES[:2], POSITIVES[:1] + NEGATIVES[1:]), None, "Received 'b a c'"),
 )
 def test_examples_that_do_not_fit_are_refused(shared, objective, x, y, message):
     embedder = tiny_task("TextEmbedder", shared.backbone, objective=objective)
@@ -168,18 +160,15 @@ def test_a_reranker_scores_candidates_anew(shared, options):
         assert score == pytest.approx(scores[scores <= limit + 1e-5].max(), abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "error", "message"),
-    [
-        ((QUERIES, POSITIVES, []), {}, ValueError, "`corpus` must hold texts"),
-        (([], [], CORPUS), {}, ValueError, "`queries` must hold texts"),
-        ((QUERIES, POSITIVES[:3], CORPUS), {}, ValueError, "its positive"),
-        ((QUERIES, POSITIVES, CORPUS), {"num_negatives": 0}, ValueError, "num_negatives"),
-        ((QUERIES, POSITIVES, CORPUS), {"margin": -1.0}, ValueError, "margin"),
-        ((QUERIES, POSITIVES, [1]), {}, TypeError, "corpus"),
-        ((QUERIES, POSITIVES, CORPUS), {"reranker": "x"}, TypeError, "reranker"),
-        ((QUERIES, POSITIVES, CORPUS), {"dim": 8}, TypeError, "has no argument 'dim'"),
-    ],
+@cases(
+    ((QUERIES, POSITIVES, []), {}, ValueError, "`corpus` must hold texts"),
+    (([], [], CORPUS), {}, ValueError, "`queries` must hold texts"),
+    ((QUERIES, POSITIVES[:3], CORPUS), {}, ValueError, "its positive"),
+    ((QUERIES, POSITIVES, CORPUS), {"num_negatives": 0}, ValueError, "num_negatives"),
+    ((QUERIES, POSITIVES, CORPUS), {"margin": -1.0}, ValueError, "margin"),
+    ((QUERIES, POSITIVES, [1]), {}, TypeError, "corpus"),
+    ((QUERIES, POSITIVES, CORPUS), {"reranker": "x"}, TypeError, "reranker"),
+    ((QUERIES, POSITIVES, CORPUS), {"dim": 8}, TypeError, "has no argument 'dim'"),
 )
 def test_what_cannot_be_mined_is_refused(shared, arguments, options, error, message):
     with pytest.raises(error, match=message):

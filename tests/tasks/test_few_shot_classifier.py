@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from checks import to_numpy
+from checks import cases, to_numpy
 from tiny import tiny_backbone, tiny_preprocessor, tiny_task
 
 import bert_keras
@@ -89,10 +89,7 @@ def test_training_draws_the_texts_of_a_class_together():
     assert margin(trained(epochs=10)) > margin(classifier_of()) + 0.05
 
 
-@pytest.mark.parametrize(
-    ("options", "trains"),
-    [({"frozen": "backbone"}, False), ({"frozen": "embeddings"}, True), ({"lora_rank": 2}, True)],
-)
+@cases(({"frozen": "backbone"}, False), ({"frozen": "embeddings"}, True), ({"lora_rank": 2}, True))
 def test_only_what_trains_changes(options, trains):
     classifier = classifier_of(**options)
     table = to_numpy(classifier.backbone.token_embedding.embeddings).copy()
@@ -125,20 +122,17 @@ def test_a_lower_rate_trains_on_more_pairs(shared, options, steps):
         shared.fit(TEXTS, LABELS, verbose=0, callbacks=[Planned()])
 
 
-@pytest.mark.parametrize(
-    ("x", "y", "options", "error", "message"),
-    [
-        (TEXTS, ["first"] * 8, {}, ValueError, r"at least one text. Received none for \['last'\]"),
-        ([], [], {}, ValueError, r"none for \['first', 'last'\]"),
-        (TEXTS, LABELS[:7], {}, ValueError, "8 texts, 7 labels"),
-        (TEXTS, None, {}, ValueError, "Received: y=None"),
-        (TEXTS, ["other"] * 8, {}, ValueError, "must be one of"),
-        (TEXTS, np.full((8, 2), 0.5), {}, ValueError, "one class here.*at the index 0"),
-        ((TEXTS, TEXTS), LABELS, {}, TypeError, "one column of texts.*Join the texts of pairs"),
-        ({"token_ids": np.ones((8, 4), int)}, LABELS, {}, TypeError, "one column of texts"),
-        (TEXTS, LABELS, {"num_pairs": 0}, ValueError, "num_pairs"),
-        (TEXTS, LABELS, {"validation_split": 0.1}, TypeError, "also: validation_split"),
-    ],
+@cases(
+    (TEXTS, ["first"] * 8, {}, ValueError, r"at least one text. Received none for \['last'\]"),
+    ([], [], {}, ValueError, r"none for \['first', 'last'\]"),
+    (TEXTS, LABELS[:7], {}, ValueError, "8 texts, 7 labels"),
+    (TEXTS, None, {}, ValueError, "Received: y=None"),
+    (TEXTS, ["other"] * 8, {}, ValueError, "must be one of"),
+    (TEXTS, np.full((8, 2), 0.5), {}, ValueError, "one class here.*at the index 0"),
+    ((TEXTS, TEXTS), LABELS, {}, TypeError, "one column of texts.*Join the texts of pairs"),
+    ({"token_ids": np.ones((8, 4), int)}, LABELS, {}, TypeError, "one column of texts"),
+    (TEXTS, LABELS, {"num_pairs": 0}, ValueError, "num_pairs"),
+    (TEXTS, LABELS, {"validation_split": 0.1}, TypeError, "also: validation_split"),
 )
 def test_what_cannot_be_learnt_from_is_refused(shared, x, y, options, error, message):
     before = weights_of(shared)

@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from checks import cases
 from tiny import (
     Batches,
     as_data_loader,
@@ -172,16 +173,13 @@ def test_the_documentation_says_which_task_takes_what():
     assert [table[0], *table[2:]] == expected, "\n".join(map(" | ".join, expected))
 
 
-@pytest.mark.parametrize(
-    ("name", "method", "columns"),
-    [
-        ("TextClassifier", "probabilities", ([],)),
-        ("TextClassifier", "calibrate", (TEXTS, CLASSES)),
-        ("TokenClassifier", "predict_tags", ([],)),
-        ("QuestionAnswering", "n_best", (([], []),)),
-        ("MaskedLM", "score", ([],)),
-        ("SparseTextEmbedder", "embed", ([],)),
-    ],
+@cases(
+    ("TextClassifier", "probabilities", ([],)),
+    ("TextClassifier", "calibrate", (TEXTS, CLASSES)),
+    ("TokenClassifier", "predict_tags", ([],)),
+    ("QuestionAnswering", "n_best", (([], []),)),
+    ("MaskedLM", "score", ([],)),
+    ("SparseTextEmbedder", "embed", ([],)),
 )
 def test_an_unknown_option_of_an_answer_is_an_error_that_names_the_method(name, method, columns):
     task = tiny_task(name, **{"num_classes": 2} if name == "TokenClassifier" else {})

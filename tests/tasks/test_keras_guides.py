@@ -5,6 +5,7 @@ import functools
 import keras
 import numpy as np
 import pytest
+from checks import cases
 from tiny import as_tensorflow, tiny_backbone, tiny_preprocessor
 
 import bert_keras
@@ -152,14 +153,11 @@ ON_TENSORFLOW = [pytest.mark.also_on("tensorflow"), pytest.mark.each_backend]
 ON_JAX = [pytest.mark.also_on("jax"), pytest.mark.each_backend]
 
 
-@pytest.mark.parametrize(
-    ("task_class", "options"),
-    [
-        (OwnStep, {}),
-        pytest.param(OwnMetrics, {}, marks=ON_JAX),
-        pytest.param(WeightedStep, {"sample_weight": WEIGHTS}, marks=pytest.mark.each_backend),
-        pytest.param(TwoOptimizers, {}, marks=ON_TENSORFLOW),
-    ],
+@cases(
+    (OwnStep, {}),
+    pytest.param(OwnMetrics, {}, marks=ON_JAX),
+    pytest.param(WeightedStep, {"sample_weight": WEIGHTS}, marks=pytest.mark.each_backend),
+    pytest.param(TwoOptimizers, {}, marks=ON_TENSORFLOW),
 )
 def test_a_step_of_one_s_own_trains_as_the_task_s_step_does(task_class, options):
     task, logs = trained(task_class, **options)

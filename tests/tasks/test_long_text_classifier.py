@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from checks import assert_close, check_task, refusals, to_numpy
+from checks import assert_close, cases, check_task, refusals, to_numpy
 from tiny import batches_of, ready_inputs, tiny_backbone, tiny_preprocessor, tiny_task
 
 import bert_keras
@@ -64,14 +64,11 @@ def test_windows_are_encoded_one_by_one_and_combined(combine, pooling):
     assert_close(model.predict(TEXTS, verbose=0)[4], expected, 1e-5)
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "truncation", "starts"),
-    [
-        (TEXTS[4], {"num_windows": 2}, "longest_first", [0, 6]),
-        (TEXTS[4], {"num_windows": 2}, "tail", [24, 28]),
-        (TEXTS[4], {"num_windows": 2}, "head_tail", [0, 28]),
-        (TEXTS[2], {"stride": 2}, "longest_first", [0, 2]),
-    ],
+@cases(
+    (TEXTS[4], {"num_windows": 2}, "longest_first", [0, 6]),
+    (TEXTS[4], {"num_windows": 2}, "tail", [24, 28]),
+    (TEXTS[4], {"num_windows": 2}, "head_tail", [0, 28]),
+    (TEXTS[2], {"stride": 2}, "longest_first", [0, 2]),
 )
 def test_stride_and_truncation_choose_the_windows(text, options, truncation, starts):
     preprocessor, letters = tiny_preprocessor(8, truncation=truncation), text.split()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from adapted import READY, adapted_task, array, assert_equal, by_path, outputs
+from checks import cases
 from theirs import exported_model, outputs_of
 from tiny import tiny_backbone, tiny_classifier
 
@@ -67,17 +68,14 @@ def test_adapters_for_other_base_weights_cause_a_warning(file_of_adapters):
         adapted_task(seed=1).load_adapters(file_of_adapters)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"lora_rank": 3}, "lora_rank=2, here 3"),
-        ({"lora_alpha": 2}, "lora_alpha=8.0, here 2.0"),
-        ({"lora_targets": ("key",)}, "lora_targets=.*here .'key'"),
-        ({"lora_layers": (0,)}, r"lora_layers=None, here \[0\]"),
-        ({"num_classes": 3}, "num_classes=2, here 3"),
-        ({"label_names": ["x", "y"]}, "label_names=None, here .'x'"),
-        ({"num_layers": 3}, r"without a tensor \(4\)"),
-    ],
+@cases(
+    ({"lora_rank": 3}, "lora_rank=2, here 3"),
+    ({"lora_alpha": 2}, "lora_alpha=8.0, here 2.0"),
+    ({"lora_targets": ("key",)}, "lora_targets=.*here .'key'"),
+    ({"lora_layers": (0,)}, r"lora_layers=None, here \[0\]"),
+    ({"num_classes": 3}, "num_classes=2, here 3"),
+    ({"label_names": ["x", "y"]}, "label_names=None, here .'x'"),
+    ({"num_layers": 3}, r"without a tensor \(4\)"),
 )
 def test_adapters_of_other_settings_are_refused_before_any_weight_changes(
     file_of_adapters, options, message
@@ -111,16 +109,13 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
         tiny_classifier().save_adapters(path)
 
 
-@pytest.mark.parametrize(
-    ("argument", "values", "message"),
-    [
-        ("lora_rank", (0, 17, True), "from 1 to 16"),
-        ("lora_rank", (None,), "options of `lora_rank`"),
-        ("lora_alpha", (0, float("nan")), "above 0"),
-        ("lora_targets", ("query", (), ("query", "query"), ("dense",)), "list of different names"),
-        ("lora_layers", ((2,), (-1,), (), 1, (0.5,)), "from 0 to 1"),
-        ("frozen", ("backbone", 1), "must be None"),
-    ],
+@cases(
+    ("lora_rank", (0, 17, True), "from 1 to 16"),
+    ("lora_rank", (None,), "options of `lora_rank`"),
+    ("lora_alpha", (0, float("nan")), "above 0"),
+    ("lora_targets", ("query", (), ("query", "query"), ("dense",)), "list of different names"),
+    ("lora_layers", ((2,), (-1,), (), 1, (0.5,)), "from 0 to 1"),
+    ("frozen", ("backbone", 1), "must be None"),
 )
 def test_arguments_out_of_range_are_refused(argument, values, message):
     backbone = tiny_backbone(num_layers=2)

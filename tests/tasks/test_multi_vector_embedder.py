@@ -6,7 +6,7 @@ import string
 
 import numpy as np
 import pytest
-from checks import assert_close, call, check_task, compute, refusals, to_numpy
+from checks import assert_close, call, cases, check_task, compute, refusals, to_numpy
 from theirs import outputs_of, reference_model
 from tiny import ready_inputs, rows_of, tiny_backbone, tiny_preprocessor
 
@@ -95,9 +95,7 @@ def test_texts_are_cut_to_the_lengths_of_their_kind():
     assert [len(free.embed(long, kind)) for kind in ("query", "document")] == [16, 16]
 
 
-@pytest.mark.parametrize(
-    ("objective", "y"), [("ranking", None), ("distillation", np.arange(8.0).reshape(4, 2))]
-)
+@cases(("ranking", None), ("distillation", np.arange(8.0).reshape(4, 2)))
 def test_training_lowers_the_loss(objective, y):
     embedder = tiny_embedder(objective=objective)
     embedder.compile(learning_rate=1e-2, chunk_size=5)
@@ -109,16 +107,13 @@ def test_training_lowers_the_loss(objective, y):
 SIMPLE = {"skipped_tokens": list(string.punctuation)}
 
 
-@pytest.mark.parametrize(
-    ("layout", "options"),
-    [
-        ("sentence-transformers", {"skipped_tokens": ["a"], "query_length": None}),
-        ("sentence-transformers", {"query_expansion": None, "attend_to_expansion": False}),
-        ("pylate", {"attend_to_expansion": True, "skipped_tokens": ["a", "!"]}),
-        ("pylate", {"query_expansion": None}),
-        ("stanford", {"attend_to_expansion": True}),
-        ("stanford", {"skipped_tokens": []}),
-    ],
+@cases(
+    ("sentence-transformers", {"skipped_tokens": ["a"], "query_length": None}),
+    ("sentence-transformers", {"query_expansion": None, "attend_to_expansion": False}),
+    ("pylate", {"attend_to_expansion": True, "skipped_tokens": ["a", "!"]}),
+    ("pylate", {"query_expansion": None}),
+    ("stanford", {"attend_to_expansion": True}),
+    ("stanford", {"skipped_tokens": []}),
 )
 def test_each_layout_gives_the_embedder_back(tmp_path, layout, options):
     embedder = tiny_embedder(document_length=9, **SIMPLE | options)
@@ -156,9 +151,7 @@ def test_a_folder_of_pylate_without_settings_does_not_fill_up_queries(tmp_path):
 
 # The numbers of tokens are those of sentence-transformers 6.2, for `max_seq_length: 7`.
 @pytest.mark.parametrize("layout", ["sentence-transformers", "pylate"])
-@pytest.mark.parametrize(
-    ("query", "document", "found"), [(5, None, [5, 7]), (None, 9, [7, 9]), (12, None, [12, 7])]
-)
+@cases((5, None, [5, 7]), (None, 9, [7, 9]), (12, None, [12, 7]))
 def test_kinds_without_a_length_are_cut_as_all_texts(tmp_path, layout, query, document, found):
     embedder = tiny_embedder(query_length=query, query_expansion=None, document_length=document)
     embedder.export_to_huggingface(tmp_path, layout=layout)
@@ -194,15 +187,12 @@ def test_an_embedder_s_folder_begins_a_new_projection(tmp_path):
     assert embedder.embed("a", "query").shape == (8, 128)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("1_Dense/config.json", {"bias": True}, "`bias"),
-        ("1_Dense/config.json", {"activation_function": "torch.nn.Tanh"}, "activation_function"),
-        ("2_MultiVectorMask/config.json", {"skiplist_tasks": ["query"]}, "skiplist_tasks"),
-        ("2_MultiVectorMask/config.json", {"keep_only_token_ids": [1]}, "keep_only_token_ids"),
-        ("sentence_bert_config.json", {"query_expansion": {"strategy": "all"}}, "strategy"),
-    ],
+@cases(
+    ("1_Dense/config.json", {"bias": True}, "`bias"),
+    ("1_Dense/config.json", {"activation_function": "torch.nn.Tanh"}, "activation_function"),
+    ("2_MultiVectorMask/config.json", {"skiplist_tasks": ["query"]}, "skiplist_tasks"),
+    ("2_MultiVectorMask/config.json", {"keep_only_token_ids": [1]}, "keep_only_token_ids"),
+    ("sentence_bert_config.json", {"query_expansion": {"strategy": "all"}}, "strategy"),
 )
 def test_folders_that_ask_for_something_else_are_refused(tmp_path, name, value, message):
     tiny_embedder().export_to_huggingface(tmp_path)

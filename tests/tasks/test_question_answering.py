@@ -2,7 +2,7 @@ import warnings
 
 import numpy as np
 import pytest
-from checks import assert_same_structure_close, check_task
+from checks import assert_same_structure_close, cases, check_task
 from tiny import VOCABULARY as LETTER_PIECES
 from tiny import batches_of, ready_inputs, tiny_preprocessor, tiny_task
 from tiny import tiny_backbone as tiny_bert
@@ -273,10 +273,7 @@ def test_unknown_options_are_refused_though_answers_were_found(shared):
         shared.tune_no_answer_threshold(PAIR, [None], found=[], batch=3)
 
 
-@pytest.mark.parametrize(
-    ("start", "end"),
-    [([0.0, 0.0], [0.0, 0.0]), ([0, 0], [[0], [0]]), ([-1, 0], [0, 0]), ([2, 0], [1, 0])],
-)
+@cases(([0.0, 0.0], [0.0, 0.0]), ([0, 0], [[0], [0]]), ([-1, 0], [0, 0]), ([2, 0], [1, 0]))
 def test_labels_that_are_no_positions_are_refused(shared, start, end):
     for labels in ((np.array(start), np.array(end)), np.array(start), {"start_logits": start}):
         with pytest.raises(ValueError):

@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from checks import compute, to_numpy
+from checks import cases, compute, to_numpy
 from tiny import ready_inputs, tiny_backbone, tiny_preprocessor
 
 import bert_keras
@@ -160,23 +160,20 @@ def cross_encoder(reranker, folder, config, beside=None):
     return reranker.predict((QUERIES, TEXTS), verbose=0)[:, 0]
 
 
-@pytest.mark.parametrize(
-    ("config", "beside", "activation"),
-    [
-        ({}, None, "sigmoid"),
-        ({"sentence_transformers": {"activation_fn": IDENTITY}}, None, "linear"),
-        ({"sbert_ce_default_activation_function": IDENTITY}, None, "linear"),
-        ({"sbert_ce_default_activation_function": SIGMOID}, None, "sigmoid"),
-        ({}, {"activation_fn": f"{TORCH}.activation.Tanh"}, "tanh"),
-        (
-            {"sentence_transformers": {"activation_fn": SIGMOID}},
-            {"activation_fn": IDENTITY},
-            "linear",
-        ),
-    ],
+@cases(
+    ({}, None, "sigmoid"),
+    ({"sentence_transformers": {"activation_fn": IDENTITY}}, None, "linear"),
+    ({"sbert_ce_default_activation_function": IDENTITY}, None, "linear"),
+    ({"sbert_ce_default_activation_function": SIGMOID}, None, "sigmoid"),
+    ({}, {"activation_fn": f"{TORCH}.activation.Tanh"}, "tanh"),
+    (
+        {"sentence_transformers": {"activation_fn": SIGMOID}},
+        {"activation_fn": IDENTITY},
+        "linear",
+    ),
 )
 def test_the_activation_of_a_checkpoint_is_read_wherever_it_is(
-    shared, tmp_path, config, beside, activation, recwarn
+    shared, tmp_path, recwarn, config, beside, activation
 ):
     logits = cross_encoder(shared, tmp_path, config, beside)
     reranker = bert_keras.Reranker.from_preset(tmp_path)
@@ -219,17 +216,14 @@ TRIPLES = (["a b", "c"], ["c d", "h"], ["e f g", "a"], ["g", "b c"])
 
 
 @pytest.mark.eager
-@pytest.mark.parametrize(
-    ("loss", "x", "y"),
-    [
-        ("auto", TRIPLES, None),
-        ("auto", CANDIDATES, [[1, 0], [0, 1, 0.5]]),
-        (ListwiseCrossentropy(), TRIPLES, None),
-        pytest.param(LambdaLoss(), CANDIDATES, GRADES, marks=pytest.mark.each_backend),
-        (MarginMSE(), CANDIDATES, [[2.5, -1], [3, 0, 4]]),
-        (TeacherDivergence(), TRIPLES, np.arange(6.0).reshape(2, 3)),
-        (RelevanceCrossentropy(3.0), TRIPLES, None),
-    ],
+@cases(
+    ("auto", TRIPLES, None),
+    ("auto", CANDIDATES, [[1, 0], [0, 1, 0.5]]),
+    (ListwiseCrossentropy(), TRIPLES, None),
+    pytest.param(LambdaLoss(), CANDIDATES, GRADES, marks=pytest.mark.each_backend),
+    (MarginMSE(), CANDIDATES, [[2.5, -1], [3, 0, 4]]),
+    (TeacherDivergence(), TRIPLES, np.arange(6.0).reshape(2, 3)),
+    (RelevanceCrossentropy(3.0), TRIPLES, None),
 )
 def test_lists_of_candidates_are_scored_like_pairs(loss, x, y):
     reranker = tiny_reranker(dropout=0.0)
@@ -252,18 +246,15 @@ def test_lists_of_candidates_are_scored_like_pairs(loss, x, y):
     assert reranker.evaluate(x, y, verbose=0)[0] < before
 
 
-@pytest.mark.parametrize(
-    ("x", "y", "message"),
-    [
-        (CANDIDATES, None, "needs labels.*y=None"),
-        ((QUERIES, TEXTS), None, "needs labels.*y=None"),
-        (CANDIDATES, [[1, 0], [1]], "Each text of a query needs a label"),
-        (CANDIDATES, [[1, 0], [0, 2, 0]], "from 0 to 1.*Received 2"),
-        (CANDIDATES, [[1, 0], [0, np.nan, 0]], "finite number"),
-        ((["a", "b"], [["c"], []]), [[1], []], "at least one text"),
-        ((["a"], ["b"], ["b"]), None, "must differ from the positive"),
-        ((["a"], ["b"], ["c", "d"]), None, "equally long"),
-    ],
+@cases(
+    (CANDIDATES, None, "needs labels.*y=None"),
+    ((QUERIES, TEXTS), None, "needs labels.*y=None"),
+    (CANDIDATES, [[1, 0], [1]], "Each text of a query needs a label"),
+    (CANDIDATES, [[1, 0], [0, 2, 0]], "from 0 to 1.*Received 2"),
+    (CANDIDATES, [[1, 0], [0, np.nan, 0]], "finite number"),
+    ((["a", "b"], [["c"], []]), [[1], []], "at least one text"),
+    ((["a"], ["b"], ["b"]), None, "must differ from the positive"),
+    ((["a"], ["b"], ["c", "d"]), None, "equally long"),
 )
 def test_candidates_that_do_not_fit_are_refused(shared, x, y, message):
     with pytest.raises(ValueError, match=message):

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from adapted import array, assert_equal, by_path
+from checks import cases
 from tiny import tiny_backbone, tiny_classifier, tiny_task
 
 from bert_keras.tasks.user_columns import num_examples
@@ -102,12 +103,9 @@ def test_weights_frozen_by_hand_stay_frozen_when_adapters_are_merged(tmp_path):
 
 
 @pytest.mark.each_backend
-@pytest.mark.parametrize(
-    ("hook", "change"),
-    [
-        ("on_epoch_begin", lambda x: x.enable_lora(2)),
-        ("on_train_begin", lambda x: setattr(x, "trainable", 0)),
-    ],
+@cases(
+    ("on_epoch_begin", lambda x: x.enable_lora(2)),
+    ("on_train_begin", lambda x: setattr(x, "trainable", 0)),
 )
 def test_a_callback_that_changes_which_weights_train_is_refused(hook, change):
     task = tiny_classifier()

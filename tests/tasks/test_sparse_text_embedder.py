@@ -5,7 +5,7 @@ import json
 import keras
 import numpy as np
 import pytest
-from checks import assert_close, check_task, gradients, to_numpy
+from checks import assert_close, cases, check_task, gradients, to_numpy
 from keras import ops
 from theirs import outputs_of, reference_model
 from tiny import VOCABULARY, ready_inputs, tiny_backbone, tiny_preprocessor, tiny_task
@@ -223,19 +223,16 @@ def test_folders_with_weights_for_queries_are_read_and_written(tmp_path):
         bert_keras.SparseTextEmbedder.from_preset(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"query_weights": {"nowhere": 1.0}}, "must be a token"),
-        ({"query_weights": {"a": 1.0}, "preprocessor": None}, "Pass a `TextPreprocessor`"),
-        ({"query_weights": {"a": -1.0}}, "from 0"),
-        ({"query_weights": {"a": "b"}}, "must be numbers"),
-        ({"regularization": 1.0}, "two numbers"),
-        ({"regularization": [[1], [2, 3]]}, "different lengths.*two numbers"),
-        ({"regularization": (1.0, -1.0)}, "regularization"),
-        ({"log_twice": 1}, "log_twice"),
-        ({"head_options": {"dropout": 0}}, "head_options"),
-    ],
+@cases(
+    ({"query_weights": {"nowhere": 1.0}}, "must be a token"),
+    ({"query_weights": {"a": 1.0}, "preprocessor": None}, "Pass a `TextPreprocessor`"),
+    ({"query_weights": {"a": -1.0}}, "from 0"),
+    ({"query_weights": {"a": "b"}}, "must be numbers"),
+    ({"regularization": 1.0}, "two numbers"),
+    ({"regularization": [[1], [2, 3]]}, "different lengths.*two numbers"),
+    ({"regularization": (1.0, -1.0)}, "regularization"),
+    ({"log_twice": 1}, "log_twice"),
+    ({"head_options": {"dropout": 0}}, "head_options"),
 )
 def test_impossible_settings_are_refused(shared, options, message):
     with pytest.raises(ValueError, match=message):

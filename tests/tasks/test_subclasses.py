@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from checks import cases
 from tiny import (
     Batches,
     batches_of,
@@ -241,24 +242,21 @@ class OfLastToken(bert_keras.TextClassifier):
         return LastToken(self.num_classes, self.backbone.hidden_dim)
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "num_tokens"),
-    [
-        ("TextClassifier", {}, 1),
-        ("TextClassifier", {"pooling": "cls"}, 1),
-        ("TextClassifier", {"pooling": "mean"}, 7),
-        ("LongTextClassifier", {"pooling": "cls"}, 1),
-        ("MultipleChoice", {}, 1),
-        ("NextSentencePrediction", {}, 1),
-        ("TextEmbedder", {"pooling": "cls"}, 1),
-        ("TextEmbedder", {}, 7),
-        ("TokenClassifier", {"num_classes": 3}, 7),
-        (ReadsAllTokens, {}, 7),
-        (OfLastToken, {}, 7),
-    ],
+@cases(
+    ("TextClassifier", {}, 1),
+    ("TextClassifier", {"pooling": "cls"}, 1),
+    ("TextClassifier", {"pooling": "mean"}, 7),
+    ("LongTextClassifier", {"pooling": "cls"}, 1),
+    ("MultipleChoice", {}, 1),
+    ("NextSentencePrediction", {}, 1),
+    ("TextEmbedder", {"pooling": "cls"}, 1),
+    ("TextEmbedder", {}, 7),
+    ("TokenClassifier", {"num_classes": 3}, 7),
+    (ReadsAllTokens, {}, 7),
+    (OfLastToken, {}, 7),
 )
 def test_the_last_layer_computes_the_tokens_that_the_task_reads(
-    name, options, num_tokens, monkeypatch
+    monkeypatch, name, options, num_tokens
 ):
     task_class = getattr(bert_keras, name) if isinstance(name, str) else name
     task = task_class(tiny_backbone(), **options)

@@ -5,7 +5,7 @@ import keras
 import numpy as np
 import pytest
 import scipy.special
-from checks import check_saved_and_reloaded, check_task, made_again
+from checks import cases, check_saved_and_reloaded, check_task, made_again
 from tiny import VOCABULARY, batches_of, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
@@ -282,13 +282,10 @@ def test_a_regression_gives_one_score_by_default():
         tiny_classifier(num_classes=1)
 
 
-@pytest.mark.parametrize(
-    ("frozen", "still"),
-    [
-        ("backbone", ["embeddings/", "encoder/", "pooler/"]),
-        ("embeddings", ["embeddings/"]),
-        pytest.param(1, ["embeddings/", "encoder/layer_0/"], marks=pytest.mark.each_backend),
-    ],
+@cases(
+    ("backbone", ["embeddings/", "encoder/", "pooler/"]),
+    ("embeddings", ["embeddings/"]),
+    pytest.param(1, ["embeddings/", "encoder/layer_0/"], marks=pytest.mark.each_backend),
 )
 @pytest.mark.eager
 def test_frozen_parts_stay_bit_for_bit_and_others_move(frozen, still):
@@ -455,10 +452,7 @@ OF_NAMES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("options", "labels", "names"),
-    [pytest.param(*OF_NAMES[0], marks=pytest.mark.also_on("jax")), *OF_NAMES[1:]],
-)
+@cases(pytest.param(*OF_NAMES[0], marks=pytest.mark.also_on("jax")), *OF_NAMES[1:])
 def test_a_new_head_and_its_file_learn_the_names_of_labels(
     capsys, tmp_path, shared_classifier, options, labels, names
 ):
@@ -509,18 +503,15 @@ def test_bad_labels_are_refused_and_the_weights_survive(
     np.testing.assert_equal(classifier.get_weights(), before)
 
 
-@pytest.mark.parametrize(
-    ("texts", "error", "message"),
-    [
-        (["a", None], TypeError, r"\[1\]"),
-        (["a", float("nan")], TypeError, r"\[1\]"),
-        (["a", b"b"], TypeError, "Decode"),
-        ([b"\xe9"], ValueError, "must be UTF-8"),
-        ([None, None], TypeError, "str only|column of str"),
-        (5, TypeError, "Received: (5|int)"),
-        ([("a", "b"), ("c", "d")], TypeError, r"zip\(\*rows\)"),
-        ((["a", "b"], ["a"]), ValueError, "equally many"),
-    ],
+@cases(
+    (["a", None], TypeError, r"\[1\]"),
+    (["a", float("nan")], TypeError, r"\[1\]"),
+    (["a", b"b"], TypeError, "Decode"),
+    ([b"\xe9"], ValueError, "must be UTF-8"),
+    ([None, None], TypeError, "str only|column of str"),
+    (5, TypeError, "Received: (5|int)"),
+    ([("a", "b"), ("c", "d")], TypeError, r"zip\(\*rows\)"),
+    ((["a", "b"], ["a"]), ValueError, "equally many"),
 )
 def test_anything_but_text_is_refused_and_the_weights_survive(
     shared_classifier, texts, error, message
@@ -572,23 +563,20 @@ def test_texts_are_cut_to_the_limit_and_ready_inputs_are_not(shared_classifier):
     np.testing.assert_equal(shared_classifier.get_weights(), before)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"num_classes": 2.0}, "num_classes"),
-        ({"problem_type": "ranking"}, "problem_type"),
-        ({"label_names": ["one"]}, "label_names"),
-        ({"label_names": ["one", "one"]}, "label_names"),
-        ({"label_names": [0, 1]}, "list of str"),
-        ({"label_names": np.array([0, 1])}, "list of str"),
-        ({"label_names": "ab"}, "list of str"),
-        ({"label_names": ["a", None]}, "list of str"),
-        ({"pooling": "last"}, "pooling"),
-        ({"frozen": 3}, "frozen"),
-        ({"frozen": "head"}, "frozen"),
-        ({"preprocessor": tiny_preprocessor(max_length=17)}, "max_length"),
-        ({"preprocessor": tiny_preprocessor(vocabulary=[*VOCABULARY, "x"])}, "same checkpoint"),
-    ],
+@cases(
+    ({"num_classes": 2.0}, "num_classes"),
+    ({"problem_type": "ranking"}, "problem_type"),
+    ({"label_names": ["one"]}, "label_names"),
+    ({"label_names": ["one", "one"]}, "label_names"),
+    ({"label_names": [0, 1]}, "list of str"),
+    ({"label_names": np.array([0, 1])}, "list of str"),
+    ({"label_names": "ab"}, "list of str"),
+    ({"label_names": ["a", None]}, "list of str"),
+    ({"pooling": "last"}, "pooling"),
+    ({"frozen": 3}, "frozen"),
+    ({"frozen": "head"}, "frozen"),
+    ({"preprocessor": tiny_preprocessor(max_length=17)}, "max_length"),
+    ({"preprocessor": tiny_preprocessor(vocabulary=[*VOCABULARY, "x"])}, "same checkpoint"),
 )
 def test_impossible_arguments_are_refused(shared_classifier, options, message):
     with pytest.raises(ValueError, match=message):

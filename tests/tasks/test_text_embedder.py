@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from checks import assert_close, check_task, refusals, to_numpy
+from checks import assert_close, cases, check_task, refusals, to_numpy
 from tiny import ready_inputs, tiny_backbone, tiny_task
 
 import bert_keras
@@ -104,24 +104,21 @@ def test_a_last_batch_is_not_filled_up_with_false_negatives():
     assert embedder.evaluate(x, batch_size=4, verbose=0) == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("objective", "x", "y", "message"),
-    [
-        ("ranking", TEXTS, None, "at least 2 columns.*Received: 1"),
-        ("ranking", (PAIRS[0], PAIRS[1][:3]), None, "equally long"),
-        ("ranking", PAIRS, [1, 2], "as many labels"),
-        ("ranking", PAIRS, [0, 1, 2, 3, 4, 5, 6, np.nan], "nan at the index 7"),
-        ("ranking", PAIRS, [*"abcdefg", None], "None at the index 7"),
-        ("ranking", PAIRS, [*"abcdefg", np.nan], "nan at the index 7"),
-        ("ranking", PAIRS, [*"abcdefg", 1], "1 at the index 7"),
-        ("similarity", PAIRS, None, "needs labels"),
-        ("similarity", PAIRS, [5.0] * 8, "Received 5.0 at the index 0"),
-        ("similarity", PAIRS, [0.0] * 7 + [np.nan], "nan at the index 7"),
-        ("similarity", PAIRS, ["a"] * 8, "dtype"),
-        ("similarity", (*PAIRS, PAIRS[0]), [0.0] * 8, "2 columns.*Received: 3"),
-        ("triplet", PAIRS, None, "3 columns.*Received: 2"),
-        ("ranking", ready_inputs(4, 7), None, "at least 2 columns"),
-    ],
+@cases(
+    ("ranking", TEXTS, None, "at least 2 columns.*Received: 1"),
+    ("ranking", (PAIRS[0], PAIRS[1][:3]), None, "equally long"),
+    ("ranking", PAIRS, [1, 2], "as many labels"),
+    ("ranking", PAIRS, [0, 1, 2, 3, 4, 5, 6, np.nan], "nan at the index 7"),
+    ("ranking", PAIRS, [*"abcdefg", None], "None at the index 7"),
+    ("ranking", PAIRS, [*"abcdefg", np.nan], "nan at the index 7"),
+    ("ranking", PAIRS, [*"abcdefg", 1], "1 at the index 7"),
+    ("similarity", PAIRS, None, "needs labels"),
+    ("similarity", PAIRS, [5.0] * 8, "Received 5.0 at the index 0"),
+    ("similarity", PAIRS, [0.0] * 7 + [np.nan], "nan at the index 7"),
+    ("similarity", PAIRS, ["a"] * 8, "dtype"),
+    ("similarity", (*PAIRS, PAIRS[0]), [0.0] * 8, "2 columns.*Received: 3"),
+    ("triplet", PAIRS, None, "3 columns.*Received: 2"),
+    ("ranking", ready_inputs(4, 7), None, "at least 2 columns"),
 )
 def test_examples_that_do_not_fit_are_refused(shared, objective, x, y, message):
     embedder = tiny_embedder(backbone=shared.backbone, objective=objective)

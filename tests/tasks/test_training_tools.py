@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.special
 from adapted import assert_equal, by_path
+from checks import cases
 from tiny import (
     VOCABULARY,
     tiny_backbone,
@@ -157,14 +158,11 @@ def test_class_weights_of_tags_are_weights_of_their_words(crf):
             np.testing.assert_allclose(found[path], value, rtol=0, atol=1e-5, err_msg=path)
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "x", "y"),
-    [
-        ("TextClassifier", {"problem_type": "multi_label"}, ["a", "b"], [[0, 1], [1, 1]]),
-        ("TextClassifier", {"problem_type": "regression", "num_classes": 1}, ["a", "b"], [0.5, 2]),
-        ("TextEmbedder", {}, (["a", "b"], ["c", "d"]), None),
-        ("MaskedLM", {}, ["a b c", "b c d"], None),
-    ],
+@cases(
+    ("TextClassifier", {"problem_type": "multi_label"}, ["a", "b"], [[0, 1], [1, 1]]),
+    ("TextClassifier", {"problem_type": "regression", "num_classes": 1}, ["a", "b"], [0.5, 2]),
+    ("TextEmbedder", {}, (["a", "b"], ["c", "d"]), None),
+    ("MaskedLM", {}, ["a b c", "b c d"], None),
 )
 def test_class_weights_need_one_class_an_example(name, options, x, y):
     with pytest.raises(ValueError, match=r"one class each.*sample_weight"):

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.special
-from checks import assert_close
+from checks import assert_close, cases
 from tiny import (
     Batches,
     as_tensorflow,
@@ -135,13 +135,10 @@ def test_both_texts_of_a_pair_are_scored():
         model.score((["a b c d e f g h"], ["a b c d e f"]))
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "kept"),
-    [
-        ("num_classes", 3, ("mean", None)),
-        ("label_names", ("spam", "ham"), ("mean", ("spam", "ham"))),
-        ("pooling", "cls", ("cls", ("negative", "positive"))),
-    ],
+@cases(
+    ("num_classes", 3, ("mean", None)),
+    ("label_names", ("spam", "ham"), ("mean", ("spam", "ham"))),
+    ("pooling", "cls", ("cls", ("negative", "positive"))),
 )
 def test_an_argument_of_the_head_begins_a_new_one_and_keeps_the_others(tmp_path, name, value, kept):
     source = tiny_classifier(pooling="mean", label_names=["negative", "positive"])

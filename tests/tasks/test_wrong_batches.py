@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from checks import cases
 from tiny import as_data_loader, as_tensorflow, tiny_backbone, tiny_classifier, tiny_task
 
 pytestmark = pytest.mark.once
@@ -80,9 +81,7 @@ def no_disk(*_):
     raise OSError("the disk is gone")
 
 
-@pytest.mark.parametrize(
-    "options", [pytest.param({}, marks=pytest.mark.also_on("tensorflow")), {"workers": 2}]
-)
+@cases(pytest.param({}, marks=pytest.mark.also_on("tensorflow")), {"workers": 2})
 def test_errors_of_a_dataset_are_raised_unchanged(task, options):
     for wrong, error, message in (
         (no_disk, OSError, "^the disk is gone$"),
@@ -102,14 +101,11 @@ def test_each_batch_is_checked_once_in_predict(task, kind, monkeypatch):
     assert len(checked) == 1
 
 
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ({"good": np.nan}, "finite number"),
-        ({"god": 2.0}, "names of labels"),
-        ({7: 2.0}, "keys from 0 to 1"),
-        ("balanced", "counts the examples of each class"),
-    ],
+@cases(
+    ({"good": np.nan}, "finite number"),
+    ({"god": 2.0}, "names of labels"),
+    ({7: 2.0}, "keys from 0 to 1"),
+    ("balanced", "counts the examples of each class"),
 )
 def test_class_weights_are_checked_for_a_dataset(task, weights, message):
     with pytest.raises(ValueError, match=message):
@@ -162,15 +158,12 @@ def test_a_batch_may_be_tensors_of_pytorch(task):
 
 @pytest.mark.each_backend
 @pytest.mark.parametrize("method", ["evaluate", "test_on_batch"])
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        (2.0, r"the shape \(4,\)\. Received: shape \(\)\. Pass one weight for each"),
-        ("balanced", "numbers, one for each example. Received: 'balanced'"),
-        ([1.0, np.nan, 1.0, 1.0], "finite numbers. Received nan at the index 1"),
-        (np.ones((ROWS, 3)), r"the shape \(4,\)\. Received: shape \(4, 3\)"),
-        ({"start": np.ones(ROWS)}, r"names of outputs.*Received: \['start'\]"),
-    ],
+@cases(
+    (2.0, r"the shape \(4,\)\. Received: shape \(\)\. Pass one weight for each"),
+    ("balanced", "numbers, one for each example. Received: 'balanced'"),
+    ([1.0, np.nan, 1.0, 1.0], "finite numbers. Received nan at the index 1"),
+    (np.ones((ROWS, 3)), r"the shape \(4,\)\. Received: shape \(4, 3\)"),
+    ({"start": np.ones(ROWS)}, r"names of outputs.*Received: \['start'\]"),
 )
 def test_weights_that_do_not_fit_are_refused_before_any_step(method, weights, message):
     several = tiny_classifier(problem_type="multi_label", num_classes=3)

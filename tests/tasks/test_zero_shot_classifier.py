@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checks import cases
 from tiny import tiny_backbone, tiny_preprocessor
 
 import bert_keras
@@ -45,16 +46,13 @@ def test_answers_equal_those_of_transformers_pipeline(names, tmp_path):
     assert ours.classify([], LABELS) == []
 
 
-@pytest.mark.parametrize(
-    ("names", "columns"),
-    [
-        (NAMES, (0, 2)),
-        (["entailment", "neutral", "contradiction"], (2, 0)),
-        (["entailment", "not_entailment"], (1, 0)),
-        # Transformers would take "neutral" for contradiction.
-        (["neutral", "entailment", "contradiction"], (2, 1)),
-        (["b", "a", "Entailed"], (0, 2)),
-    ],
+@cases(
+    (NAMES, (0, 2)),
+    (["entailment", "neutral", "contradiction"], (2, 0)),
+    (["entailment", "not_entailment"], (1, 0)),
+    # Transformers would take "neutral" for contradiction.
+    (["neutral", "entailment", "contradiction"], (2, 1)),
+    (["b", "a", "Entailed"], (0, 2)),
 )
 def test_the_columns_of_entailment_and_contradiction_are_found_by_name(names, columns):
     assert entailment_columns(names) == columns
@@ -66,17 +64,14 @@ def test_a_model_without_entailment_is_refused(names):
         bert_keras.ZeroShotClassifier(entailment_model(names))
 
 
-@pytest.mark.parametrize(
-    ("labels", "hypothesis", "error", "words"),
-    [
-        ("c", TEMPLATE, TypeError, "a list of str"),
-        (["c", 3], TEMPLATE, TypeError, "a list of str"),
-        ([], TEMPLATE, ValueError, "at least one"),
-        (["c", " "], TEMPLATE, ValueError, "different names"),
-        (["c", "d", "c"], TEMPLATE, ValueError, "different names"),
-        (LABELS, "This example", ValueError, "one {} in the place"),
-        (LABELS, "{} {}", ValueError, "one {} in the place"),
-    ],
+@cases(
+    ("c", TEMPLATE, TypeError, "a list of str"),
+    (["c", 3], TEMPLATE, TypeError, "a list of str"),
+    ([], TEMPLATE, ValueError, "at least one"),
+    (["c", " "], TEMPLATE, ValueError, "different names"),
+    (["c", "d", "c"], TEMPLATE, ValueError, "different names"),
+    (LABELS, "This example", ValueError, "one {} in the place"),
+    (LABELS, "{} {}", ValueError, "one {} in the place"),
 )
 def test_labels_and_templates_that_do_not_fit_are_refused(
     classifier, labels, hypothesis, error, words

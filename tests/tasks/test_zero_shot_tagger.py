@@ -11,7 +11,7 @@ import shutil
 import keras
 import numpy as np
 import pytest
-from checks import assert_close, check_task, to_numpy
+from checks import assert_close, cases, check_task, to_numpy
 from files import change_json, read_json
 from tiny import batches_of, rows_of, tiny_backbone, tiny_task
 
@@ -212,20 +212,17 @@ def test_an_old_folder_takes_config_and_tokenizer_from_its_encoder(tagger, tmp_p
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"labels_encoder": "BAAI/bge-small-en"}, "labels_encoder"),
-        ({"span_mode": "token_level"}, "token_level"),
-        ({"relations_layer": "biaffine"}, "relations"),
-        ({"subtoken_pooling": "mean"}, "subtoken_pooling.*'first'"),
-        ({"num_rnn_layers": 2}, "num_rnn_layers.*\\(1, 0\\)"),
-        ({"class_token_index": 178}, "class_token_index"),
-        ({"max_width": 6000}, "max_width"),
-        ({"max_len": 10**9}, "`max_len` in"),
-        ({"hidden_size": 18}, "Shapes that differ"),
-        ({"num_rnn_layers": 0}, "Tensors without a weight"),
-    ],
+@cases(
+    ({"labels_encoder": "BAAI/bge-small-en"}, "labels_encoder"),
+    ({"span_mode": "token_level"}, "token_level"),
+    ({"relations_layer": "biaffine"}, "relations"),
+    ({"subtoken_pooling": "mean"}, "subtoken_pooling.*'first'"),
+    ({"num_rnn_layers": 2}, "num_rnn_layers.*\\(1, 0\\)"),
+    ({"class_token_index": 178}, "class_token_index"),
+    ({"max_width": 6000}, "max_width"),
+    ({"max_len": 10**9}, "`max_len` in"),
+    ({"hidden_size": 18}, "Shapes that differ"),
+    ({"num_rnn_layers": 0}, "Tensors without a weight"),
 )
 def test_other_models_are_refused_by_name(tmp_path, changes, message):
     shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)
@@ -235,21 +232,18 @@ def test_other_models_are_refused_by_name(tmp_path, changes, message):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (("a", []), ValueError, "`labels` must be names, at least one"),
-        (("a", [" "]), ValueError, "`labels` must be names, at least one"),
-        (("a", ["<<ENT>>"]), ValueError, "none of the markers"),
-        (("a", "person"), TypeError, "`labels` must be a list"),
-        (("a", [3]), TypeError, "`labels` must be a list"),
-        (("a", {"a": 3}), TypeError, "`labels` must be a list"),
-        ((3, ["a"]), TypeError, "`sentences` must be a list"),
-        (("a", ["a"], "high"), ValueError, "`threshold` must be a finite number"),
-        (("a", ["a"], 2), ValueError, "`threshold` must be .* from 0 to 1. Received: 2"),
-        (("a", ["a"], 0.5, 1), ValueError, "`flat_ner` must be one of"),
-        (("a", [f"number {i}" for i in range(200)]), ValueError, "leave a quarter"),
-    ],
+@cases(
+    (("a", []), ValueError, "`labels` must be names, at least one"),
+    (("a", [" "]), ValueError, "`labels` must be names, at least one"),
+    (("a", ["<<ENT>>"]), ValueError, "none of the markers"),
+    (("a", "person"), TypeError, "`labels` must be a list"),
+    (("a", [3]), TypeError, "`labels` must be a list"),
+    (("a", {"a": 3}), TypeError, "`labels` must be a list"),
+    ((3, ["a"]), TypeError, "`sentences` must be a list"),
+    (("a", ["a"], "high"), ValueError, "`threshold` must be a finite number"),
+    (("a", ["a"], 2), ValueError, "`threshold` must be .* from 0 to 1. Received: 2"),
+    (("a", ["a"], 0.5, 1), ValueError, "`flat_ner` must be one of"),
+    (("a", [f"number {i}" for i in range(200)]), ValueError, "leave a quarter"),
 )
 def test_bad_questions_are_refused(tagger, arguments, error, message):
     with pytest.raises(error, match=message):

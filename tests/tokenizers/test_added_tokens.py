@@ -5,6 +5,7 @@ import json
 import pytest
 import tokenizers
 import transformers
+from checks import cases
 from files import write_json
 from small_tokenizers import sentence_pieces
 from test_deberta_tokenizer import OPTIONS
@@ -127,21 +128,18 @@ def test_added_tokens_equal_hugging_faces(tmp_path, make, name, has_json):
     assert again(TEXTS, add_special_tokens=False)["input_ids"] == ours(TEXTS)
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"additional_special_tokens": [3]}, "must be a str, or a dict .* Received: 3"),
-        ({"additional_special_tokens": 3}, r"` a list\. Received: 3"),
-        ({"extra_special_tokens": [{"lstrip": True}]}, "the str `content`"),
-        ({"added_tokens_decoder": {"0": {"content": "[PAD]", "lstrip": 1}}}, "the bools"),
-        ({"added_tokens_decoder": ["a"]}, r"must be a dict from ids.* Received: \["),
-        ({"added_tokens_decoder": {"x": {"content": "a"}}}, "must be a dict from ids"),
-        ({"added_tokens_decoder": {"99": {"content": "new"}}}, "by the ids that follow.*'new': 99"),
-        ({"added_tokens_decoder": {"9" * 30: {"content": "new"}}}, "`new` in .* must be an int"),
-    ],
+@cases(
+    ({"additional_special_tokens": [3]}, "must be a str, or a dict .* Received: 3"),
+    ({"additional_special_tokens": 3}, r"` a list\. Received: 3"),
+    ({"extra_special_tokens": [{"lstrip": True}]}, "the str `content`"),
+    ({"added_tokens_decoder": {"0": {"content": "[PAD]", "lstrip": 1}}}, "the bools"),
+    ({"added_tokens_decoder": ["a"]}, r"must be a dict from ids.* Received: \["),
+    ({"added_tokens_decoder": {"x": {"content": "a"}}}, "must be a dict from ids"),
+    ({"added_tokens_decoder": {"99": {"content": "new"}}}, "by the ids that follow.*'new': 99"),
+    ({"added_tokens_decoder": {"9" * 30: {"content": "new"}}}, "`new` in .* must be an int"),
 )
 @pytest.mark.parametrize("has_json", [False, True])
-def test_damaged_lists_of_added_tokens_are_refused(tmp_path, config, message, has_json):
+def test_damaged_lists_of_added_tokens_are_refused(tmp_path, has_json, config, message):
     if has_json:
         word_pieces(tmp_path)
         Tokenizer.load(tmp_path).save_assets(tmp_path)

@@ -16,6 +16,7 @@ import pytest
 import sentencepiece
 import tokenizers
 import transformers
+from checks import cases
 from files import read_json, write_json
 from hard_texts import HARD_TEXTS
 from hypothesis import given, settings
@@ -591,15 +592,12 @@ def test_files_and_options_that_do_not_fit_are_refused(
             Tokenizer.load(folder, **options)
 
 
-@pytest.mark.parametrize(
-    ("change", "merges", "message"),
-    [
-        ({}, ["no such"], "join two tokens"),
-        ({}, None, "`merges` must be"),
-        ({"</s>": None}, [], "Missing: sep_token='</s>'"),
-        *(({"Ġ": id}, [], "without a gap") for id in ("5", -1, 10**6, True)),
-        ({"Ġ": None, "?" * 9: "Ġ"}, [], r"all bytes\. Missing: 1 of 256"),
-    ],
+@cases(
+    ({}, ["no such"], "join two tokens"),
+    ({}, None, "`merges` must be"),
+    ({"</s>": None}, [], "Missing: sep_token='</s>'"),
+    *(({"Ġ": id}, [], "without a gap") for id in ("5", -1, 10**6, True)),
+    ({"Ġ": None, "?" * 9: "Ġ"}, [], r"all bytes\. Missing: 1 of 256"),
 )
 def test_byte_pairs_must_have_all_ids_and_valid_merges(byte_pairs, change, merges, message):
     original = byte_pairs[0]

@@ -2,6 +2,7 @@
 
 import pytest
 import tokenizers
+from checks import cases
 from tokenizers import processors
 
 from bert_keras.tokenizers import Layout, Tokenizer, WordPieceTokenizer
@@ -23,17 +24,14 @@ BERT = template("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1")
 OF_BERT = Layout((CLS,), (SEP,), (SEP,), 1)
 
 
-@pytest.mark.parametrize(
-    ("processor", "layout"),
-    [
-        (BERT, OF_BERT),
-        (processors.BertProcessing(*ENDS), OF_BERT),
-        (processors.RobertaProcessing(*ENDS), ((CLS,), (SEP, SEP), (SEP,), 0)),
-        (processors.Sequence([processors.ByteLevel(), BERT]), OF_BERT),
-        (template("$A [SEP]", "$A $B [SEP]"), ((), (), (SEP,), 0)),
-        (template("$A", "$A $B:1"), ((), (), (), 1)),
-        (processors.ByteLevel(), None),
-    ],
+@cases(
+    (BERT, OF_BERT),
+    (processors.BertProcessing(*ENDS), OF_BERT),
+    (processors.RobertaProcessing(*ENDS), ((CLS,), (SEP, SEP), (SEP,), 0)),
+    (processors.Sequence([processors.ByteLevel(), BERT]), OF_BERT),
+    (template("$A [SEP]", "$A $B [SEP]"), ((), (), (SEP,), 0)),
+    (template("$A", "$A $B:1"), ((), (), (), 1)),
+    (processors.ByteLevel(), None),
 )
 def test_a_layout_is_read_off_a_post_processor(processor, layout):
     found = read_layout(processor)
@@ -50,17 +48,14 @@ def test_a_layout_is_read_off_a_post_processor(processor, layout):
         assert (len(single.ids) - 2, len(pair.ids) - 2) == tuple(map(found.num_special, (0, 1)))
 
 
-@pytest.mark.parametrize(
-    ("single", "pair"),
-    [
-        ("[CLS] $A [SEP]", "[CLS] $B:1 [SEP] $A [SEP]"),
-        ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [CLS]"),
-        ("[CLS]:2 $A [SEP]", "[CLS]:2 $A [SEP] $B:1 [SEP]:1"),
-        ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:2 [SEP]:2"),
-        ("[CLS] $A [SEP]", "[CLS] $A [SEP]:1 $B [SEP]:1"),
-        ("$A $A", "$A $A $B"),
-        ("[CLS] $A", "$A $B:1"),
-    ],
+@cases(
+    ("[CLS] $A [SEP]", "[CLS] $B:1 [SEP] $A [SEP]"),
+    ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [CLS]"),
+    ("[CLS]:2 $A [SEP]", "[CLS]:2 $A [SEP] $B:1 [SEP]:1"),
+    ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:2 [SEP]:2"),
+    ("[CLS] $A [SEP]", "[CLS] $A [SEP]:1 $B [SEP]:1"),
+    ("$A $A", "$A $A $B"),
+    ("[CLS] $A", "$A $B:1"),
 )
 def test_other_forms_are_refused(single, pair):
     with pytest.raises(ValueError, match="special tokens of a tokenizer"):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tokenizers
 import transformers
+from checks import cases
 from files import change_json, read_json, write_json
 from hard_texts import HARD_TEXTS
 from tokenizers import processors
@@ -288,16 +289,13 @@ def test_a_setting_that_would_change_ids_is_refused_by_name_and_documented(saved
         assert f"`{key}`" in page.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("file", "keys"),
-    [
-        ("tokenizer_config.json", []),
-        ("special_tokens_map.json", []),
-        ("sentence_bert_config.json", []),
-        ("tokenizer.json", []),
-        *(("tokenizer.json", [x]) for x in ("model", "normalizer", "pre_tokenizer", "decoder")),
-        ("tokenizer.json", ["added_tokens", 0]),
-    ],
+@cases(
+    ("tokenizer_config.json", []),
+    ("special_tokens_map.json", []),
+    ("sentence_bert_config.json", []),
+    ("tokenizer.json", []),
+    *(("tokenizer.json", [x]) for x in ("model", "normalizer", "pre_tokenizer", "decoder")),
+    ("tokenizer.json", ["added_tokens", 0]),
 )
 def test_an_unknown_key_of_a_tokenizer_file_is_refused(saved, file, keys):
     content = read_json(saved / file) if (saved / file).is_file() else {}
@@ -364,9 +362,7 @@ def test_the_longest_text_has_an_older_name(saved):
         Tokenizer.load(saved)
 
 
-@pytest.mark.parametrize(
-    "names", [["input_ids", "attention_mask"], ["input_ids", "token_type_ids"]]
-)
+@cases(["input_ids", "attention_mask"], ["input_ids", "token_type_ids"])
 def test_a_list_of_inputs_without_segments_gives_none(tmp_path, names):
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n")
     write_json(tmp_path / "config.json", {"model_type": "bert", "type_vocab_size": 2})
@@ -382,15 +378,12 @@ def test_a_list_of_inputs_without_segments_gives_none(tmp_path, names):
     assert again.get("token_type_ids", [0] * 5) == expected
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        {
-            "tokenizer_class": "PreTrainedTokenizerFast",
-            "model_input_names": ["input_ids", "attention_mask"],
-        },
-        {"tokenizer_class": "TokenizersBackend"},
-    ],
+@cases(
+    {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_input_names": ["input_ids", "attention_mask"],
+    },
+    {"tokenizer_class": "TokenizersBackend"},
 )
 @pytest.mark.parametrize("is_template", [True, False])
 def test_texts_in_one_segment_keep_the_offsets_of_a_byte_level_tokenizer(
@@ -431,15 +424,12 @@ def test_special_tokens_in_text_are_split_if_the_files_say_so(tmp_path):
 
 
 @pytest.mark.parametrize("tokenizer_class", ["BertTokenizer", "PreTrainedTokenizerFast"])
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"do_lower_case": False},
-        {"strip_accents": False},
-        {"tokenize_chinese_chars": False},
-        {"mask_token": "[E1]"},
-        {"extra_special_tokens": {"entity": "[E1]"}},
-    ],
+@cases(
+    {"do_lower_case": False},
+    {"strip_accents": False},
+    {"tokenize_chinese_chars": False},
+    {"mask_token": "[E1]"},
+    {"extra_special_tokens": {"entity": "[E1]"}},
 )
 def test_a_config_changes_a_tokenizer_json_as_in_transformers(tmp_path, tokenizer_class, config):
     """The class in the config decides: a generic one takes the normalizer literally."""
