@@ -110,9 +110,9 @@ def write(tmp_path):
 
 @pytest.fixture
 def noted(monkeypatch):
-    """Returns a function that notes the calls of an owner's function, which it names.
+    """Returns a function that notes each call of a function, which its owner and name identify.
 
-    It returns the list of their first arguments, which grows.
+    It returns the list of the first arguments, which grows.
     """
 
     def note(owner, name):

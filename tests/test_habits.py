@@ -121,8 +121,8 @@ def test_padding_can_count_in_the_softmax_of_spans_as_in_transformers():
             for row, column in zip((start, end), labels, strict=True)
         ]
         assert loss == pytest.approx(np.mean(by_hand), abs=1e-5)
-        is_masked = start[padding] == -1e9 if mask_padding else np.abs(start[padding]) < 10
-        assert is_masked.all()
+        is_right = start[padding] == -1e9 if mask_padding else np.abs(start[padding]) < 10
+        assert is_right.all()
 
 
 # Text in every container that people use
@@ -144,7 +144,7 @@ DATASETS = {
 def test_a_dataset_of_texts_is_tokenized_while_it_is_read(traced_once, name):
     make, task, steps = DATASETS[name], traced_once, 3 if name == "generator" else None
     expected = task.evaluate(TEXTS, NAMED, batch_size=2, verbose=0)
-    np.testing.assert_allclose(task.evaluate(make(), steps=steps, verbose=0), expected, atol=1e-5)
+    assert task.evaluate(make(), steps=steps, verbose=0) == pytest.approx(expected, abs=1e-5)
     expected = task.predict(TEXTS, verbose=0)
     np.testing.assert_allclose(task.predict(make(), verbose=0), expected, atol=1e-5)
     options = {"steps_per_epoch": steps, "validation_data": Batches(BATCHES)}

@@ -182,7 +182,7 @@ def failing_callback(event, number):
 EXCEPTIONS = {
     "evaluate, data": (lambda r, n: r.task.evaluate(Failing(r, n), verbose=0), 0),
     "predict, data": (lambda r, n: r.task.predict(Failing(r, n), verbose=0), 0),
-    "predict, Keras's loop": (lambda r, n: r.task.predict(Failing(r, n), verbose=0, steps=5), 0),
+    "predict, Keras's loop": (lambda r, n: r.task.predict(Failing(r, n), steps=NUM_STEPS), 0),
     "fit, data": (lambda r, n: r.task.fit(Failing(r, n), shuffle=False, verbose=0), None),
     "evaluate": (lambda r, n: r.evaluate(**failing_callback("on_test_batch_begin", n)), 0),
     "fit, before a step": (lambda r, n: r.fit(**failing_callback("on_train_batch_begin", n)), "n"),
