@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from checks import cases, to_numpy
+from checks import cases, refused, to_numpy
 from tiny import rows_of, tiny_backbone, tiny_preprocessor, tiny_task
 
 import bert_keras
@@ -160,7 +160,7 @@ def test_a_reranker_scores_candidates_anew(shared, options):
         assert score == pytest.approx(scores[scores <= limit + 1e-5].max(), abs=1e-5)
 
 
-@cases(
+@refused(
     ((QUERIES, POSITIVES, []), {}, ValueError, "`corpus` must hold texts"),
     (([], [], CORPUS), {}, ValueError, "`queries` must hold texts"),
     ((QUERIES, POSITIVES[:3], CORPUS), {}, ValueError, "its positive"),
@@ -170,9 +170,8 @@ def test_a_reranker_scores_candidates_anew(shared, options):
     ((QUERIES, POSITIVES, CORPUS), {"reranker": "x"}, TypeError, "reranker"),
     ((QUERIES, POSITIVES, CORPUS), {"dim": 8}, TypeError, "has no argument 'dim'"),
 )
-def test_what_cannot_be_mined_is_refused(shared, arguments, options, error, message):
-    with pytest.raises(error, match=message):
-        bert_keras.mine_hard_negatives(shared, *arguments, **options)
+def test_what_cannot_be_mined_is_refused(shared, arguments, options):
+    bert_keras.mine_hard_negatives(shared, *arguments, **options)
 
 
 def test_labels_that_may_be_similarities_are_no_groups():

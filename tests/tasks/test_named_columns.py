@@ -6,7 +6,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import transformers
-from checks import THEIR_NAMES, cases
+from checks import THEIR_NAMES, refused
 from tiny import as_data_loader, tiny_task
 
 from bert_keras.tasks.user_columns import as_validation_columns, normalize_columns
@@ -137,12 +137,12 @@ def test_answers_of_datasets_are_taken():
     }
 
 
-@cases(
+@refused(
     (list(zip(TEXTS, CLASSES, strict=True)), r"texts, labels = map\(list, zip\(\*rows\)\)"),
     ([("a", ["b", "c"])], r"tuple\(map\(list, zip\(\*rows\)\)\)"),
     ([["a", "b"]], r"tuple\(map\(list, zip\(\*rows\)\)\)"),
     (np.array([["a", "b"]]), r"shape \(1, 2\).*tuple\(x.T\)"),
+    error=TypeError,
 )
-def test_rows_without_names_are_refused_with_the_call_that_helps(shared_classifier, x, message):
-    with pytest.raises(TypeError, match=message):
-        shared_classifier.fit(x, CLASSES, verbose=0)
+def test_rows_without_names_are_refused_with_the_call_that_helps(shared_classifier, x):
+    shared_classifier.fit(x, CLASSES, verbose=0)

@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from checks import cases, compute, to_numpy
+from checks import cases, compute, refused, to_numpy
 from tiny import ready_inputs, tiny_backbone, tiny_preprocessor
 
 import bert_keras
@@ -246,7 +246,7 @@ def test_lists_of_candidates_are_scored_like_pairs(loss, x, y):
     assert reranker.evaluate(x, y, verbose=0)[0] < before
 
 
-@cases(
+@refused(
     (CANDIDATES, None, "needs labels.*y=None"),
     ((QUERIES, TEXTS), None, "needs labels.*y=None"),
     (CANDIDATES, [[1, 0], [1]], "Each text of a query needs a label"),
@@ -256,9 +256,8 @@ def test_lists_of_candidates_are_scored_like_pairs(loss, x, y):
     ((["a"], ["b"], ["b"]), None, "must differ from the positive"),
     ((["a"], ["b"], ["c", "d"]), None, "equally long"),
 )
-def test_candidates_that_do_not_fit_are_refused(shared, x, y, message):
-    with pytest.raises(ValueError, match=message):
-        shared.fit(x, y, verbose=0)
+def test_candidates_that_do_not_fit_are_refused(shared, x, y):
+    shared.fit(x, y, verbose=0)
 
 
 def test_losses_of_lists_refuse_pairs_and_predict_refuses_lists():

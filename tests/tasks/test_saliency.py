@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from checks import call, cases, to_numpy
+from checks import call, refused, to_numpy
 from tiny import LETTERS, VOCABULARY, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
@@ -131,15 +131,14 @@ def test_a_mixed_precision_model_is_explained_too():
     assert np.isfinite(found.scores).all()
 
 
-@cases(
+@refused(
     ({"steps": 0}, "`steps` must be an int from 1"),
     ({"target": "great"}, "`target` must be one of"),
     ({"target": 3}, "`target` must be one of"),
     ({"target": [0, 1]}, "one for all texts, or one for each"),
 )
-def test_wrong_arguments_are_named(classifier, options, message):
-    with pytest.raises(ValueError, match=message):
-        bert_keras.integrated_gradients(classifier, "a b", **options)
+def test_wrong_arguments_are_named(classifier, options):
+    bert_keras.integrated_gradients(classifier, "a b", **options)
 
 
 def test_models_that_cannot_be_explained_are_refused():

@@ -5,7 +5,7 @@ import keras
 import numpy as np
 import pytest
 import scipy.special
-from checks import cases, check_saved_and_reloaded, check_task, made_again
+from checks import cases, check_saved_and_reloaded, check_task, made_again, refused
 from tiny import VOCABULARY, batches_of, tiny_backbone, tiny_classifier, tiny_preprocessor
 
 import bert_keras
@@ -563,7 +563,7 @@ def test_texts_are_cut_to_the_limit_and_ready_inputs_are_not(shared_classifier):
     np.testing.assert_equal(shared_classifier.get_weights(), before)
 
 
-@cases(
+@refused(
     ({"num_classes": 2.0}, "num_classes"),
     ({"problem_type": "ranking"}, "problem_type"),
     ({"label_names": ["one"]}, "label_names"),
@@ -578,9 +578,8 @@ def test_texts_are_cut_to_the_limit_and_ready_inputs_are_not(shared_classifier):
     ({"preprocessor": tiny_preprocessor(max_length=17)}, "max_length"),
     ({"preprocessor": tiny_preprocessor(vocabulary=[*VOCABULARY, "x"])}, "same checkpoint"),
 )
-def test_impossible_arguments_are_refused(shared_classifier, options, message):
-    with pytest.raises(ValueError, match=message):
-        tiny_classifier(shared_classifier.backbone, **options)
+def test_impossible_arguments_are_refused(shared_classifier, options):
+    tiny_classifier(shared_classifier.backbone, **options)
 
 
 def test_a_model_is_no_backbone_and_smoothing_is_for_the_task_s_own_loss():

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from checks import cases
+from checks import cases, refused
 from tiny import as_data_loader, as_tensorflow, tiny_backbone, tiny_classifier, tiny_task
 
 pytestmark = pytest.mark.once
@@ -101,15 +101,14 @@ def test_each_batch_is_checked_once_in_predict(task, kind, monkeypatch):
     assert len(checked) == 1
 
 
-@cases(
+@refused(
     ({"good": np.nan}, "finite number"),
     ({"god": 2.0}, "names of labels"),
     ({7: 2.0}, "keys from 0 to 1"),
     ("balanced", "counts the examples of each class"),
 )
-def test_class_weights_are_checked_for_a_dataset(task, weights, message):
-    with pytest.raises(ValueError, match=message):
-        task.fit(Batches(lambda *batch: batch), class_weight=weights, verbose=0)
+def test_class_weights_are_checked_for_a_dataset(task, weights):
+    task.fit(Batches(lambda *batch: batch), class_weight=weights, verbose=0)
 
 
 @pytest.mark.each_backend

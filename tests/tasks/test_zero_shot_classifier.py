@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checks import cases
+from checks import cases, refused
 from tiny import tiny_backbone, tiny_preprocessor
 
 import bert_keras
@@ -64,7 +64,7 @@ def test_a_model_without_entailment_is_refused(names):
         bert_keras.ZeroShotClassifier(entailment_model(names))
 
 
-@cases(
+@refused(
     ("c", TEMPLATE, TypeError, "a list of str"),
     (["c", 3], TEMPLATE, TypeError, "a list of str"),
     ([], TEMPLATE, ValueError, "at least one"),
@@ -73,8 +73,5 @@ def test_a_model_without_entailment_is_refused(names):
     (LABELS, "This example", ValueError, "one {} in the place"),
     (LABELS, "{} {}", ValueError, "one {} in the place"),
 )
-def test_labels_and_templates_that_do_not_fit_are_refused(
-    classifier, labels, hypothesis, error, words
-):
-    with pytest.raises(error, match=words):
-        classifier.classify(TEXT, labels, hypothesis)
+def test_labels_and_templates_that_do_not_fit_are_refused(classifier, labels, hypothesis):
+    classifier.classify(TEXT, labels, hypothesis)

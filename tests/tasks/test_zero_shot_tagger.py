@@ -11,7 +11,7 @@ import shutil
 import keras
 import numpy as np
 import pytest
-from checks import assert_close, cases, check_task, to_numpy
+from checks import assert_close, cases, check_task, refused, to_numpy
 from files import change_json, read_json
 from tiny import batches_of, rows_of, tiny_backbone, tiny_task
 
@@ -232,7 +232,7 @@ def test_other_models_are_refused_by_name(tmp_path, changes, message):
 
 
 @pytest.mark.once
-@cases(
+@refused(
     (("a", []), ValueError, "`labels` must be names, at least one"),
     (("a", [" "]), ValueError, "`labels` must be names, at least one"),
     (("a", ["<<ENT>>"]), ValueError, "none of the markers"),
@@ -245,9 +245,8 @@ def test_other_models_are_refused_by_name(tmp_path, changes, message):
     (("a", ["a"], 0.5, 1), ValueError, "`flat_ner` must be one of"),
     (("a", [f"number {i}" for i in range(200)]), ValueError, "leave a quarter"),
 )
-def test_bad_questions_are_refused(tagger, arguments, error, message):
-    with pytest.raises(error, match=message):
-        tagger.tag(*arguments)
+def test_bad_questions_are_refused(tagger, arguments):
+    tagger.tag(*arguments)
 
 
 @pytest.mark.once
