@@ -29,8 +29,8 @@ class QuestionExample:
         id: str, the question's own.
         question: str.
         context: str.
-        answers: tuple of `Answer` as in the file; empty for unanswerable questions and for
-            unlabelled sets.
+        answers: tuple of `Answer`, or of `(text, start)`, as in the file; empty for unanswerable
+            questions and for unlabelled sets.
         is_impossible: bool, whether the context does not answer the question, as in SQuAD 2.0.
     """
 
@@ -43,7 +43,8 @@ class QuestionExample:
     @property
     def spans(self) -> tuple[Answer, ...]:
         """The `answers` whose text is in the context at their `start`: those to train on."""
-        return tuple(answer for answer in self.answers if answer.stands_in(self.context))
+        answers = (Answer(*answer) for answer in self.answers)
+        return tuple(answer for answer in answers if answer.stands_in(self.context))
 
 
 # Takes the place of an answer that cannot be trained on: it stands in no context.

@@ -2,23 +2,19 @@ import pytest
 
 from bert_keras.datasets import QuestionExample
 from bert_keras.datasets.squad import Answer
-from bert_keras.tasks.question_examples import (
-    as_columns,
-    read_answers,
-)
+from bert_keras.tasks.question_examples import as_columns, read_answers
 
 pytestmark = pytest.mark.once
 
 CONTEXT = "Normandy is in France."
 
 
-def example(*answers, question="Where?", is_impossible=False):
-    return QuestionExample("q", question, CONTEXT, tuple(map(Answer._make, answers)), is_impossible)
-
-
-def test_examples_with_further_answers_are_refused():
+def test_examples_have_their_answers():
+    example = QuestionExample("q", "Where?", CONTEXT, (("France", 3), ("France", 15)))
+    columns = (["Where?"], [CONTEXT])
+    assert as_columns([example]) == (columns, [Answer("France", 15)])
     with pytest.raises(ValueError, match="Leave it out"):
-        as_columns([example()], [None])
+        as_columns([example], [None])
 
 
 def test_answers_are_read_in_every_form():
