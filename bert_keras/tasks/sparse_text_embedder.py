@@ -131,8 +131,8 @@ class SparseTextEmbedder(Embedder):
         self.head_options = check_head_options(head_options, HEAD_OPTIONS)
         options = {**families.head_options(backbone, self), **(self.head_options or {})}
         self.head = head_for(self, SpladeHead, *OF_VOCABULARY, log_twice=log_twice, **options)
-        # A seed generator counts the steps: its state is not a weight, and a continued run restores
-        # it.
+        # A seed generator counts the steps in its first value: its state is not a weight, and a
+        # continued run restores it. Chunks advance only the second value, see `in_chunks`.
         self.step_counter = keras.random.SeedGenerator(0)
 
     @property
@@ -172,7 +172,9 @@ class SparseTextEmbedder(Embedder):
 
     def _ramp(self):
         """Returns the share of the penalty in this step, and counts the step."""
-        step = ops.cast(self.step_counter.next()[1], "float32")
+        state = self.step_counter.state
+        step = ops.cast(state[0], "float32")
+        state.assign(state + ops.cast([1, 0], state.dtype))
         schedule = schedule_of(inner_optimizer(self))
         num_steps = getattr(schedule, "total_steps", 0) / 3
         return ops.square(ops.minimum(step / num_steps, 1.0)) if num_steps else 1.0

@@ -20,8 +20,8 @@ TEXTS = ["a b c", "d e f g h a", "h"]
 PAIRS = (["a", "b", "c", "d"], ["a b", "b c", "c d", "d e"])
 
 
-def tiny_embedder(**options):
-    return tiny_task("SparseTextEmbedder", **options)
+def tiny_embedder(*backbone, **options):
+    return tiny_task("SparseTextEmbedder", *backbone, **options)
 
 
 # An embedder that no test changes.
@@ -115,9 +115,9 @@ def test_a_penalty_that_rises_is_added_to_the_loss():
     ramps = []
     for _ in range(3):
         ramps.append(float(to_numpy(embedder._ramp())))
-    assert int(to_numpy(embedder.step_counter.state)[1]) == 7
+    assert int(to_numpy(embedder.step_counter.state)[0]) == 7
     assert ramps == [1.0] * 3
-    embedder.step_counter.state.assign(np.array([0, 1]))
+    embedder.step_counter.state.assign(np.array([1, 0]))
     assert float(to_numpy(embedder._ramp())) == pytest.approx((1 / (4 / 3)) ** 2)
 
 
@@ -246,3 +246,11 @@ def test_chunks_are_computed_again_in_the_same_precision():
     embedder.compile(chunk_size=3)
     history = embedder.fit(PAIRS, epochs=1, verbose=0).history
     assert np.isfinite(history["loss"]).all()
+
+
+def test_the_penalty_rises_with_chunks_as_without():
+    embedder, losses = tiny_embedder(tiny_backbone(dropout=0.0), regularization=(50.0, 25.0)), []
+    for chunk_size in (None, 3):
+        embedder.compile(learning_rate=1e-9, chunk_size=chunk_size)
+        losses.append(embedder.fit(PAIRS, epochs=6, shuffle=False, verbose=0).history["loss"])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
