@@ -155,9 +155,12 @@ class Distillation(JointTask):
         """Returns labels, outputs and weights, each a dict by the losses' names."""
         parts = [name for name in ("soft", "hard", "cosine") if name in y_pred]
         is_real = ops.cast(x.get(PADDING_MASK, ops.ones_like(x[TOKEN_IDS])), "float32")
-        of_soft = is_real if len(y_pred["soft"].shape) == 3 else ops.ones_like(is_real[:, 0])
         labels = {"hard": y, **{name: y_pred.get(f"{name}_target") for name in ("soft", "cosine")}}
         of_hard = self.batch_weights(x, y, sample_weight)
+        if of_hard is not None:  # A row of weight 0, which may only fill up a batch, has no loss.
+            of_rows = ops.reshape(of_hard, (ops.shape(of_hard)[0], -1))
+            is_real = is_real * ops.cast(ops.any(of_rows > 0, axis=1, keepdims=True), "float32")
+        of_soft = is_real if len(y_pred["soft"].shape) == 3 else ops.max(is_real, axis=1)
         weights = {"soft": of_soft, "hard": of_hard, "cosine": is_real}
         return tuple({name: kind[name] for name in parts} for kind in (labels, y_pred, weights))
 
