@@ -37,7 +37,8 @@ class BatchCounter(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         self.batches_done = 0
-        steps, group = self.params["steps"], self.model.steps_per_execution
+        # A training loop of one's own may lack the number of steps.
+        steps, group = (self.params or {}).get("steps"), self.model.steps_per_execution
         if steps and steps % group:
             raise ValueError(
                 f"`steps_per_execution` must divide the {steps} steps of an epoch, since a log or "

@@ -93,6 +93,7 @@ def test_keras_does_not_read_the_metrics_of_every_step_for_the_log_and_the_check
 def test_groups_of_steps_that_do_not_fit_an_epoch_are_refused(tmp_path):
     log, model = TrainingLog(tmp_path), one_layer()
     log.set_model(model)
+    log.on_epoch_begin(0)  # without parameters, as in a loop of one's own
     for steps, model.steps_per_execution in ((9, 3), (None, 3)):
         log.set_params({"steps": steps})
         log.on_epoch_begin(0)
