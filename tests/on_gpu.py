@@ -7,6 +7,7 @@ import warnings
 import keras
 import numpy as np
 import pytest
+from checks import cases
 
 import bert_keras
 from bert_keras.engine import kernels
@@ -59,19 +60,16 @@ def trained(optimizer, **options):
     return history.history, task.get_weights()
 
 
-@pytest.mark.parametrize(
-    "make_optimizer",
-    [
-        lambda: AdamW(1e-3),
-        lambda: AdamW(keras.optimizers.schedules.CosineDecay(1e-3, 100)),
-        lambda: AdamW(1e-3, use_ema=True),
-        lambda: Lamb(1e-3),
-        lambda: keras.optimizers.AdamW(1e-3),
-    ],
+@cases(
+    lambda: AdamW(1e-3),
+    lambda: AdamW(keras.optimizers.schedules.CosineDecay(1e-3, 100)),
+    lambda: AdamW(1e-3, use_ema=True),
+    lambda: Lamb(1e-3),
+    lambda: keras.optimizers.AdamW(1e-3),
 )
 @pytest.mark.parametrize(("jit_compile", "bound"), [(False, 1e-7), (True, 1e-6)])
 def test_captured_steps_compute_what_eager_steps_compute(
-    captures, make_optimizer, jit_compile, bound
+    captures, jit_compile, bound, make_optimizer
 ):
     expected, expected_weights = trained(make_optimizer(), run_eagerly=True)
     assert not captures

@@ -1,15 +1,14 @@
 import time
 
 import pytest
+from checks import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_keras.corpora import split_sentences
 
 
-@pytest.mark.parametrize(
-    "expected",
-    [
+@cases(
         ["It was late.", "She left."],
         ["“Well!” thought Alice.", "‘Is it?’ he asked."],
         ['"Go!"', "He went."],
@@ -21,20 +20,16 @@ from bert_keras.corpora import split_sentences
         ["Wait... what?", "Nothing!!", "(Really.)", "1890 was dry."],
         ["No stop at all"],
         ["Él no viene.", "¿Por qué?", "Ölfässer sind schwer."],
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_english_and_its_neighbours(expected):
     assert split_sentences(" ".join(expected)) == expected
 
 
-@pytest.mark.parametrize(
-    "expected",
-    [
-        ["宝玉笑道：“好！”", "黛玉不语。", "怎么？！", "走罢"],
-        ["士隐笑道：“非也．", "适因小女啼哭．”", "众人不解."],
-        ["「何人？」", "他說：『我。』", "共３．５里．"],
-        ["价格3．5元。", "我用Python 3.5写。"],
-    ],
+@cases(
+    ["宝玉笑道：“好！”", "黛玉不语。", "怎么？！", "走罢"],
+    ["士隐笑道：“非也．", "适因小女啼哭．”", "众人不解."],
+    ["「何人？」", "他說：『我。』", "共３．５里．"],
+    ["价格3．5元。", "我用Python 3.5写。"],
 )
 def test_chinese_needs_no_spaces(expected):
     assert split_sentences("".join(expected)) == expected

@@ -6,6 +6,7 @@ import pickle
 import keras
 import numpy as np
 import pytest
+from checks import cases
 from tiny import tiny_classifier
 
 pytestmark = pytest.mark.once
@@ -19,9 +20,7 @@ def pickled(value):
     return pickle.loads(pickle.dumps(value))
 
 
-@pytest.mark.parametrize(
-    "how", [copy.deepcopy, pytest.param(pickled, marks=pytest.mark.also_on("tensorflow"))]
-)
+@cases(copy.deepcopy, pytest.param(pickled, marks=pytest.mark.also_on("tensorflow")))
 def test_a_copy_gives_the_same_answers_and_trains_independently(how):
     task = tiny_classifier()
     task.compile(run_eagerly=EAGERLY)

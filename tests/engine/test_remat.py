@@ -3,7 +3,13 @@
 import keras
 import numpy as np
 import pytest
-from checks import assert_close, assert_same_structure_close, check_config_round_trip, to_numpy
+from checks import (
+    assert_close,
+    assert_same_structure_close,
+    cases,
+    check_config_round_trip,
+    to_numpy,
+)
 from tiny import LETTERS, ready_inputs, tiny_backbone, tiny_classifier
 
 import bert_keras
@@ -64,10 +70,7 @@ def test_loss_and_gradients_are_the_same_with_active_dropout(compile_options):
     assert len({round(loss, 6) for loss in losses}) == 3
 
 
-@pytest.mark.parametrize(
-    ("options", "atol"),
-    [({"frozen": 1}, 1e-6), ({"dtype": "mixed_bfloat16"}, 0.05)],  # Bfloat16's own rounding.
-)
+@cases(({"frozen": 1}, 1e-6), ({"dtype": "mixed_bfloat16"}, 0.05))  # Bfloat16's own rounding.
 def test_frozen_blocks_and_mixed_precision_have_the_same_gradients(options, atol):
     assert_same_steps(atol, **options)
 

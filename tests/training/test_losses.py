@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import torch
-from checks import compute, made_again, to_numpy
+from checks import cases, compute, made_again, to_numpy
 from torch.nn import functional
 
 from bert_keras.training.losses import SigmoidCrossentropy, SpanCrossentropy, SparseCrossentropy
@@ -39,9 +39,7 @@ def test_positions_of_weight_zero_count_neither_in_the_sum_nor_in_its_divisor():
     assert_value(compute(loss, LABELS, LOGITS, np.zeros(3)), 0)
 
 
-@pytest.mark.parametrize(
-    "label_smoothing", [0.0, pytest.param(0.1, marks=pytest.mark.each_backend)]
-)
+@cases(0.0, pytest.param(0.1, marks=pytest.mark.each_backend))
 def test_sigmoid_crossentropy_by_hand(label_smoothing):
     logits = np.log(np.array([[4.0, 0.25], [9.0, 1.0]], "float32"))  # 0.8 and 0.2, 0.9 and 0.5
     labels, weights = np.array([[1, 0], [0, 1]]), np.array([[1.0, 0.0], [3.0, 1.0]])
@@ -53,9 +51,7 @@ def test_sigmoid_crossentropy_by_hand(label_smoothing):
     assert_value(found, np.average(losses, weights=weights), rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "label_smoothing", [0.0, pytest.param(0.1, marks=pytest.mark.each_backend)]
-)
+@cases(0.0, pytest.param(0.1, marks=pytest.mark.each_backend))
 def test_equal_to_torch(label_smoothing):
     logits, labels = random_case()
     weights = np.array(labels > 0, "float32")
