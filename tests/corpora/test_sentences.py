@@ -9,18 +9,18 @@ from bert_keras.corpora import split_sentences
 
 
 @cases(
-        ["It was late.", "She left."],
-        ["“Well!” thought Alice.", "‘Is it?’ he asked."],
-        ['"Go!"', "He went."],
-        ["Mr. and Mrs. Bennet had five daughters.", "One sang."],
-        ["Henry J. Smith of St. Louis met Dr. Watson, e.g. on Monday.", "So did I.",
-         "Then he left."],
-        ["He came at 3 p.m. on a Friday.", "It cost 3.50 dollars."],
-        ["They sold fruit, nuts, etc. and left.", "They sold fruit, nuts, etc.", "We left."],
-        ["Wait... what?", "Nothing!!", "(Really.)", "1890 was dry."],
-        ["No stop at all"],
-        ["Él no viene.", "¿Por qué?", "Ölfässer sind schwer."],
-    )  # fmt: skip
+    ["It was late.", "She left."],
+    ["“Well!” thought Alice.", "‘Is it?’ he asked."],
+    ['"Go!"', "He went."],
+    ["Mr. and Mrs. Bennet had five daughters.", "One sang."],
+    ["Henry J. Smith of St. Louis met Dr. Watson, e.g. on Monday.", "So did I.",
+     "Then he left."],
+    ["He came at 3 p.m. on a Friday.", "It cost 3.50 dollars."],
+    ["They sold fruit, nuts, etc. and left.", "They sold fruit, nuts, etc.", "We left."],
+    ["Wait... what?", "Nothing!!", "(Really.)", "1890 was dry."],
+    ["No stop at all"],
+    ["Él no viene.", "¿Por qué?", "Ölfässer sind schwer."],
+)  # fmt: skip
 def test_english_and_its_neighbours(expected):
     assert split_sentences(" ".join(expected)) == expected
 
