@@ -64,7 +64,9 @@ def test_a_search_scores_as_its_whole_matrix_does():
 def test_a_query_of_the_corpus_is_no_hit_of_its_own():
     """As in BEIR: the other documents move up."""
     corpus = {f"d{n}": str(n) for n in range(4)}
-    data = RetrievalData(corpus, {"d0": "0", "q": "1"}, {"d0": {"d2": 1}, "q": {"d0": 1}})
+    data = RetrievalData(
+        corpus, {"d0": "0", "q": "1"}, {"d0": {"d0": 0, "d2": 1}, "q": {"d0": 1, "d1": -1}}
+    )
     ranking = [{"id": f"d{n}", "score": -n} for n in range(4)]
     for ignores, scores in ((True, (0.75, 1.0)), (False, (0.5, 0.5))):
         found = evaluate_retrieval(lambda queries, k: [ranking[:k]] * 2, data, 2, ignores)

@@ -330,6 +330,8 @@ test_what_cannot_be_searched_is_refused = refusals(
     (lambda: BM25Index().add([]), "at least one row"),
     (lambda: BM25Index().search("a"), "must have rows to search"),
     (lambda: reciprocal_rank_fusion(), "at least one"),
+    (lambda: reciprocal_rank_fusion(RANKING, k=0), "`k` must be an int from 1"),
+    (lambda: reciprocal_rank_fusion(RANKING, top_k=0), "`top_k` must be an int from 1"),
     (lambda: reciprocal_rank_fusion([RANKING], [RANKING, RANKING]), "same queries"),
 )
 

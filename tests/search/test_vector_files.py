@@ -47,7 +47,7 @@ def test_a_run_that_ends_early_leaves_the_old_file(tmp_path):
         yield from TEXTS[:20]
         raise KeyboardInterrupt
 
-    write_vectors(Dense(), TEXTS, path := tmp_path / "x.npy")
+    write_vectors(Dense(), TEXTS, path := tmp_path / "x.NPY")
     with pytest.raises(KeyboardInterrupt):
         write_vectors(Dense(), ended(), path, batch_size=1)
     np.testing.assert_equal(read(path), expected())
