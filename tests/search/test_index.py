@@ -461,6 +461,7 @@ def test_words_are_what_stands_between_spaces(text):
     ("don’t", "don't"),
     ("a\u034fb 葛\U000e0100", "ab 葛"),  # Marks that change no word.
     ("I \u2764\ufe0f it", "I it"),
+    ("\ud800 a", "a"),  # Half a pair of surrogates.
 )
 def test_words_that_read_the_same_are_the_same(one, other):
     assert split_into_words(one) == split_into_words(other) != []
