@@ -13,6 +13,7 @@ from typing import Any
 import keras
 
 from bert_keras.engine.keras_internals import CallContext, is_plain, scopes, takes_training
+from bert_keras.engine.kernels import value_of
 
 # Types of arguments that are not tensors.
 _SETTINGS = (type(None), bool, int, float, str)
@@ -41,16 +42,19 @@ class DirectCall:
         return super().__call__(*args, **kwargs)
 
 
-def call_layer(layer: keras.layers.Layer, *args: Any, **kwargs: Any) -> Any:
-    """Returns `layer(*args, **kwargs)` for one of Keras's layers, called as `DirectCall` does.
+def look_up(table: keras.layers.Embedding, ids: Any) -> Any:
+    """Returns `table(ids)`; where Keras's call adds nothing, by one operation.
 
     Args:
-        layer: a layer that makes no masks.
-        *args, **kwargs: its call arguments.
+        table: an `Embedding` that makes no masks.
+        ids: int tensor `(...)`.
+
+    Returns:
+        float tensor `(..., output_dim)`.
     """
-    if adds_nothing(layer, args, kwargs):
-        return layer.call(*args, **kwargs)
-    return layer(*args, **kwargs)
+    if adds_nothing(table, (ids,), {}):
+        return torch.nn.functional.embedding(ids.int(), value_of(table.embeddings))
+    return table(ids)
 
 
 @contextlib.contextmanager

@@ -51,12 +51,20 @@ def input_tensors(inputs, is_traced=False):
         inputs: dict of arrays or tensors, see `bert_keras.inputs`.
         is_traced: bool, whether the call is compiled: the program must work for any mask.
     """
-    tensors = dict(zip(inputs, map(ops.convert_to_tensor, inputs.values()), strict=True))
+    tensors = {name: _as_tensor(x) for name, x in inputs.items()}
     mask = inputs.get(PADDING_MASK)
     # Only for an array: on an accelerator the values of a tensor would have to be waited for.
     if _BACKEND == "torch" and not is_traced and isinstance(mask, np.ndarray) and mask.all():
         tensors[PADDING_MASK].is_full = True
     return tensors
+
+
+def _as_tensor(x):
+    """Returns `ops.convert_to_tensor(x)`; PyTorch reads an int32 array without a copy."""
+    is_int32 = isinstance(x, np.ndarray) and x.dtype == np.int32
+    if _BACKEND == "torch" and is_int32 and x.flags.writeable:  # PyTorch warns of one that is not.
+        return torch.from_numpy(x).to(torch_device())
+    return ops.convert_to_tensor(x)
 
 
 def has_fused_attention(query, dropout=None):

@@ -2,8 +2,6 @@
 
 from typing import Unpack
 
-import keras
-
 from bert_keras.checks import refuse_options
 from bert_keras.layers.bert_layer import BertLayer
 from bert_keras.layers.initializer import RandomNormal
@@ -23,7 +21,6 @@ class Head(BertLayer):
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
     """
 
-    dense_class = keras.layers.Dense
     initializer_class = RandomNormal
     # Whether there is dropout before the hidden layer too.
     dropout_first = False

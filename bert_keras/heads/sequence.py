@@ -5,7 +5,6 @@ from typing import Unpack
 import keras
 
 from bert_keras.checks import check_choice
-from bert_keras.engine.fast_layer_call import call_layer
 from bert_keras.heads.head import Head
 from bert_keras.layers.pooler import POOLINGS, pool
 from bert_keras.types import Activation, LayerOptions, Outputs, Pooling, Tensor
@@ -76,4 +75,4 @@ class SequenceHead(Head):
             vector = self.through_hidden(vector)
         if training:
             vector = self.drop(vector, training=True)
-        return call_layer(self.dense, vector)
+        return self.dense(vector)

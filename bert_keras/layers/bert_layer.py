@@ -27,7 +27,6 @@ class BertLayer(KeepsArguments, DirectCall, keras.layers.Layer):
         **kwargs: `name`, `dtype`, `trainable`, see `keras.layers.Layer`.
     """
 
-    dense_class: type[keras.layers.Dense] = AdaptableDense
     # How the kernels of dense layers begin.
     initializer_class: type[keras.initializers.Initializer] = TruncatedNormal
     # Functions that build. Keras would find layers here, and name them accordingly in files.
@@ -61,7 +60,7 @@ class BertLayer(KeepsArguments, DirectCall, keras.layers.Layer):
             options["kernel_initializer"] = self.initializer_class(stddev=self.initializer_range)
         function = get_activation(activation)
         options |= {"width": width, "name": name, "activation": function}
-        return self.make(self.dense_class, units, **options)
+        return self.make(AdaptableDense, units, **options)
 
     def make_table(
         self,

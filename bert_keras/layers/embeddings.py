@@ -5,7 +5,7 @@ from typing import Unpack
 import keras
 from keras import ops
 
-from bert_keras.engine.fast_layer_call import call_layer
+from bert_keras.engine.fast_layer_call import look_up
 from bert_keras.layers.bert_layer import BertLayer
 from bert_keras.types import LayerOptions, Tensor
 
@@ -103,19 +103,19 @@ class BertEmbeddings(BertLayer):
         token_vectors: Tensor | None = None,
         training: bool | None = None,
     ) -> Tensor:
-        x = call_layer(self.token_embedding, token_ids) if token_vectors is None else token_vectors
+        x = look_up(self.token_embedding, token_ids) if token_vectors is None else token_vectors
         if self.position_embedding is not None:
             if self.padding_id is None:
                 positions = ops.arange(ops.shape(token_ids)[1], dtype="int32")
             else:
                 is_real = ops.cast(ops.not_equal(token_ids, self.padding_id), "int32")
                 positions = ops.cumsum(is_real, axis=1) * is_real + self.padding_id
-            x = x + call_layer(self.position_embedding, positions)
+            x = x + look_up(self.position_embedding, positions)
         if self.segment_embedding is not None:
             if segment_ids is None:
                 # One row, which is broadcast over batch and length.
                 segment_ids = ops.zeros((1, 1), dtype="int32")
-            x = x + call_layer(self.segment_embedding, segment_ids)
+            x = x + look_up(self.segment_embedding, segment_ids)
         is_projected = self.projection is not None
         if is_projected and self.project_first:
             x = self.projection(x)

@@ -6,7 +6,6 @@ import keras
 from keras import ops
 
 from bert_keras.checks import check_choice
-from bert_keras.engine.fast_layer_call import call_layer
 from bert_keras.layers.bert_layer import BertLayer
 from bert_keras.types import LayerOptions, Outputs, Pooling, Tensor
 
@@ -42,7 +41,7 @@ class Pooler(BertLayer):
         self.output_shape = (None, hidden_dim)
 
     def call(self, hidden_states: Tensor) -> Tensor:
-        return call_layer(self.dense, hidden_states[:, 0])
+        return self.dense(hidden_states[:, 0])
 
 
 POOLINGS = ("pooler", "cls", "mean", "max")
