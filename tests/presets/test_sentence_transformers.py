@@ -158,6 +158,10 @@ def add_prompts(folder, **config):
     write_json(folder / "config_sentence_transformers.json", config)
 
 
+def add_lengths(folder, **lengths):
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": 16, **lengths})
+
+
 @cases(
     ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "cls"),
     ({"pooling_mode_max_tokens": True}, "max"),
@@ -239,6 +243,8 @@ def test_settings_that_cannot_be_met_are_refused(folder, name, value, message):
     ),
     (add_prompts, {"default_prompt_name": "passage"}, "`default_prompt` must be one of"),
     (add_prompts, {"truncate_dim": 8}, "truncate_dim.*Remove the line, and pass `dim`"),
+    (add_lengths, {"query_length": 8}, "query_length.*Remove the line"),
+    (add_lengths, {"document_length": 8}, "document_length.*Remove the line"),
 )
 def test_other_dense_layers_and_prompts_are_refused_before_weights_are_read(
     folder, add, changes, message

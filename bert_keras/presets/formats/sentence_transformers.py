@@ -159,10 +159,14 @@ class SentenceTransformersFolder(hub.HuggingFaceFolder):
         return None if length is None else check_int(f"max_seq_length` in `{self.folder}", length)
 
     def _refuse_cut(self, setting, instead):
-        """Refuses a setting by which sentence-transformers cuts every vector."""
+        """Refuses a setting that cuts every vector, and other lengths of queries or documents."""
         advice = f"Remove the line, and {instead}."
         path, allowed = self.root / late.SENTENCES_FILE, {setting: (None,)}
         check_settings(path, self.sentence_settings(), allowed, advice)
+        lengths = (None, self._max_seq_length())
+        allowed = {"query_length": lengths, "document_length": lengths}
+        advice = "Remove the line: here `max_seq_length` cuts queries and documents alike."
+        check_settings(self.folder, read_sentence_settings(self.folder), allowed, advice)
 
     def _similarity(self, known, advice=""):
         """Returns how the folder compares vectors; by default the first of those known."""
