@@ -648,6 +648,8 @@ def cases(*rows):
 def refused(*rows, error=ValueError, prefix=""):
     """Returns a decorator of a test whose call with the values of each row raises an error.
 
+    Marks stand above it.
+
     Args:
         *rows: tuples of the values of the test's last arguments, its error unless that is `error`,
             and the message's pattern. The first arguments are fixtures.

@@ -201,7 +201,7 @@ def test_a_killed_run_continues_where_it_stopped(corpus, tmp_path, monkeypatch):
         create(corpus, killed)
     with pytest.raises(FileNotFoundError, match=r"must hold manifest\.json"):
         read_manifest(killed)
-    (killed / ".half.partial").write_bytes(b"half")  # Of another program: it stays.
+    (killed / ".half.partial").mkdir()  # Of another program: it stays.
     # What is damaged meanwhile is made again.
     damaged = sorted(killed.glob("examples-*"))[1]
     damaged.write_bytes(b"x" + damaged.read_bytes()[1:])
@@ -212,7 +212,7 @@ def test_a_killed_run_continues_where_it_stopped(corpus, tmp_path, monkeypatch):
         manifest = create(corpus, killed)
     names = [shard["file"] for shard in manifest["shards"]]
     assert [os.path.basename(path) for path, _ in written] == names[1:]
-    (killed / ".half.partial").unlink()
+    (killed / ".half.partial").rmdir()
     create(corpus, tmp_path / "whole")
     assert contents(killed) == contents(tmp_path / "whole")
 
