@@ -51,7 +51,7 @@ def input_tensors(inputs, is_traced=False):
         inputs: dict of arrays or tensors, see `bert_keras.inputs`.
         is_traced: bool, whether the call is compiled: the program must work for any mask.
     """
-    tensors = {name: _as_tensor(x) for name, x in inputs.items()}
+    tensors = dict(zip(inputs, map(_as_tensor, inputs.values()), strict=True))
     mask = inputs.get(PADDING_MASK)
     # Only for an array: on an accelerator the values of a tensor would have to be waited for.
     if _BACKEND == "torch" and not is_traced and isinstance(mask, np.ndarray) and mask.all():

@@ -556,7 +556,8 @@ class Task(AdaptedTask, BuiltModel):
         """
         if unknown:
             check_arguments(unknown, Task.fit)
-        verbose = resolve_verbose(verbose)
+        if verbose not in (0, 1, 2):
+            verbose = resolve_verbose(verbose)
         columns = normalize_columns(self, x, y, sample_weight)
         names = learn_label_names(self, columns.y)
         if bucket_window is not None:
