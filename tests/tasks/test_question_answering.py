@@ -2,7 +2,7 @@ import warnings
 
 import numpy as np
 import pytest
-from checks import assert_same_structure_close, cases, check_task
+from checks import assert_same_structure_close, check_task, refused
 from tiny import VOCABULARY as LETTER_PIECES
 from tiny import batches_of, ready_inputs, tiny_preprocessor, tiny_task
 from tiny import tiny_backbone as tiny_bert
@@ -273,11 +273,16 @@ def test_unknown_options_are_refused_though_answers_were_found(shared):
         shared.tune_no_answer_threshold(PAIR, [None], found=[], batch=3)
 
 
-@cases(([0.0, 0.0], [0.0, 0.0]), ([0, 0], [[0], [0]]), ([-1, 0], [0, 0]), ([2, 0], [1, 0]))
-def test_labels_that_are_no_positions_are_refused(shared, start, end):
-    for labels in ((np.array(start), np.array(end)), np.array(start), {"start_logits": start}):
-        with pytest.raises(ValueError):
-            shared.encode_labels(labels)
+@refused(
+    (([0.0, 0.0], [0.0, 0.0]), "Starts must be ints"),
+    (([0, 0], [[0], [0]]), r"Ends must be ints of the shape \(2,\)"),
+    (([-1, 0], [0, 0]), r"must start at 0 or later.*\(-1, 0\) at the index 0"),
+    (([2, 0], [1, 0]), r"end where it starts or later.*\(2, 1\) at the index 0"),
+    (np.array([0, 0]), "must be a dict with the keys.*ndarray"),
+    ({"start_logits": [0, 0]}, r"must be a dict with the keys.*\['start_logits'\]"),
+)
+def test_labels_that_are_no_positions_are_refused(shared, labels):
+    shared.encode_labels(tuple(map(np.array, labels)) if isinstance(labels, tuple) else labels)
 
 
 @pytest.mark.parametrize("labels", [([1, 2], [1, 5]), ([1, 4], [2, 4]), ([1, 1], [2, 7])])
