@@ -195,6 +195,9 @@ class Unregistered(bert_keras.TextPreprocessor):
     """A preprocessor that Keras cannot find by name."""
 
 
+UNREGISTERED = r"must be registered\. Received: .*Unregistered"
+
+
 def with_unregistered_preprocessor():
     return tiny_classifier(preprocessor=Unregistered(tiny_preprocessor().tokenizer, max_length=12))
 
@@ -206,19 +209,20 @@ def with_a_setting_that_json_cannot_hold():
 
 
 @cases(
-        (lambda: tiny_classifier(pooling="mean"),
-         *("export_to_huggingface", {}, ValueError, "pooling='mean'")),
-        (with_unregistered_preprocessor,
-         *("save_to_preset", {}, ValueError, r"must be registered\. Received: .*Unregistered")),
-        (with_a_setting_that_json_cannot_hold, "save_to_preset", {}, TypeError, "JSON"),
-    )  # fmt: skip
-def test_what_cannot_be_written_leaves_the_old_preset(
-    ours, tmp_path, make, writer, options, error, message
-):
+    (
+        lambda: tiny_classifier(pooling="mean"),
+        "export_to_huggingface",
+        ValueError,
+        "pooling='mean'",
+    ),
+    (with_unregistered_preprocessor, "save_to_preset", ValueError, UNREGISTERED),
+    (with_a_setting_that_json_cannot_hold, "save_to_preset", TypeError, "JSON"),
+)
+def test_what_cannot_be_written_leaves_the_old_preset(ours, tmp_path, make, writer, error, message):
     before, model = contents(ours), make()
     for folder in (ours, tmp_path / "new"):
         with pytest.raises(error, match=message):
-            getattr(model, writer)(folder, **options)
+            getattr(model, writer)(folder)
     assert contents(ours) == before
     assert not (tmp_path / "new").exists() or not list((tmp_path / "new").iterdir())
 

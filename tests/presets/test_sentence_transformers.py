@@ -21,7 +21,7 @@ from bert_keras.tokenizers.tokenizer_files import SENTENCE_FILES
 TEXTS = ["a b c", "d e f g h", "h"]
 TORCH = "torch.nn.modules"
 MODULES = "sentence_transformers.models"
-# One case of a table runs on each backend.
+# One case of a table runs on JAX too.
 ON_JAX = pytest.mark.also_on("jax")
 pytestmark = [pytest.mark.once, pytest.mark.usefixtures("shared_backbones")]
 
@@ -271,9 +271,11 @@ def test_modules_in_another_order_are_refused(folder, kinds):
 
 
 def test_options_of_a_projection_are_checked():
-    for wrong in ({}, {"units": 0}, {"units": 2, "rank": 1}, {"units": 2, "activation": "tan"}):
-        with pytest.raises(ValueError, match=r"projection|tan"):
+    for wrong in ({}, {"units": 0}, {"units": 2, "rank": 1}):
+        with pytest.raises(ValueError, match="projection"):
             tiny_embedder(projection=wrong)
+    with pytest.raises(ValueError, match="tan"):
+        tiny_embedder(projection={"units": 2, "activation": "tan"})
 
 
 def test_an_encoder_in_its_own_folder_is_found(folder):
